@@ -1,0 +1,13 @@
+// The one place that reads the wall clock.
+#pragma once
+
+#include <chrono>
+
+namespace convoy {
+
+// Seconds since an arbitrary start; never goes back.
+inline double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace convoy

@@ -1,0 +1,130 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/error.h"
+
+namespace convoy {
+namespace {
+
+[[noreturn]] void fail(const char* what, const std::filesystem::path& path) {
+  throw DataError("{}: cannot {}: {}", path.string(), what, std::strerror(errno));
+}
+
+std::string to_hex(std::span<const unsigned char> bytes) {
+  std::string text;
+  for (unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) fail("open", path);
+  std::vector<std::uint8_t> bytes;
+  std::error_code unknown_size;
+  const auto size = std::filesystem::file_size(path, unknown_size);
+  if (!unknown_size) bytes.reserve(size);
+  std::vector<std::uint8_t> chunk(1 << 20);
+  for (;;) {
+    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      const int error = errno;
+      ::close(fd);
+      errno = error;
+      fail("read", path);
+    }
+    if (got == 0) break;
+    bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
+  }
+  ::close(fd);
+  return bytes;
+}
+
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  part_ = target_;
+  part_ += fmt::format(".{}.part", ::getpid());
+  fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) fail("write", target_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+    ::unlink(part_.c_str());
+  }
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(fd_, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    if (done < 0) fail("write", target_);
+    bytes = bytes.subspan(std::size_t(done));
+  }
+}
+
+void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+
+void AtomicFile::commit() {
+  if (::fsync(fd_) != 0) fail("write", target_);
+  const int fd = fd_;
+  if (::close(fd) != 0) fail("write", target_);
+  if (::rename(part_.c_str(), target_.c_str()) != 0) fail("rename the finished file to", target_);
+  fd_ = -1;
+  // The rename is durable once the folder is.
+  const auto folder = target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
+  const int folder_fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_fd >= 0) {
+    ::fsync(folder_fd);
+    ::close(folder_fd);
+  }
+}
+
+void write_file_atomically(const std::filesystem::path& target, std::string_view text) {
+  AtomicFile file(target);
+  file.write(text);
+  file.commit();
+}
+
+void make_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw DataError("{}: cannot create the folder: {}", path.string(), error.message());
+}
+
+std::string md5_hex(std::span<const std::byte> bytes) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  const int ok = EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_md5(), nullptr);
+  CHECK(ok == 1, "MD5 is not available");
+  return to_hex({digest, size});
+}
+
+Sha256::Sha256() : state_(EVP_MD_CTX_new()) {
+  const int ok = EVP_DigestInit_ex(static_cast<EVP_MD_CTX*>(state_), EVP_sha256(), nullptr);
+  CHECK(ok == 1, "SHA-256 is not available");
+}
+
+Sha256::~Sha256() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(state_)); }
+
+void Sha256::add(std::span<const std::byte> bytes) {
+  EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(state_), bytes.data(), bytes.size());
+}
+
+std::string Sha256::hex() {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(state_), digest, &size);
+  return to_hex({digest, size});
+}
+
+}  // namespace convoy

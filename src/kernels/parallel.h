@@ -1,0 +1,38 @@
+// Threads of the engine: one OpenMP team, shared with oneDNN, so that the two never oversubscribe the cores.
+#pragma once
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace convoy {
+
+// How many threads parallel regions of the calling thread use. 0 to set: all cores this process may run on.
+void set_threads(int threads);
+inline int threads() { return omp_get_max_threads(); }
+
+// Runs body(thread, threads) once on each thread of the team and waits for all.
+template <typename Body>
+void parallel(Body&& body) {
+#pragma omp parallel
+  body(omp_get_thread_num(), omp_get_num_threads());
+}
+
+// Cuts [0, count) into one contiguous range per thread: body(begin, end). Ranges are multiples of `grain` but the last.
+// Small work (count <= grain) stays on the calling thread.
+template <typename Body>
+void parallel_for(std::size_t count, std::size_t grain, Body&& body) {
+  const std::size_t grains = (count + grain - 1) / grain;
+  if (grains <= 1 || threads() == 1) {
+    if (count > 0) body(std::size_t{0}, count);
+    return;
+  }
+  parallel([&](int thread, int team) {
+    const std::size_t begin = grains * thread / team * grain;
+    const std::size_t end = std::min(count, grains * (thread + 1) / team * grain);
+    if (begin < end) body(begin, end);
+  });
+}
+
+}  // namespace convoy

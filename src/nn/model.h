@@ -1,0 +1,84 @@
+// A network with its parameters, ready to run: forward, backward, evaluate, for any batch size. It prepares a graph per
+// batch size it meets (the training batch at once, the last, smaller batch of an epoch when it comes) and keeps them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/batch.h"
+#include "kernels/family.h"
+#include "nn/network.h"
+#include "nn/parameters.h"
+
+namespace convoy {
+
+class Graph;
+
+enum class Precision { f32, bf16 };
+
+struct ModelOptions {
+  int batch = 128;
+  Precision precision = Precision::f32;
+  int threads = 0;                 // 0: all cores of this process
+  std::uint64_t seed = 1;          // of initial weights and dropout
+  float label_smoothing = 0;
+};
+
+// What a batch showed. Sums, so that batches and workers add up exactly.
+struct Outcome {
+  double loss_sum = 0;
+  int correct = 0;
+  int samples = 0;
+};
+
+// Milliseconds of one layer, for `convoy bench step`.
+struct LayerTime {
+  NodeId node = 0;
+  double forward_s = 0;
+  double backward_s = 0;
+};
+
+class Model {
+ public:
+  using NodeHook = std::function<void(NodeId)>;
+
+  Model(Network network, ModelOptions options);
+  ~Model();
+
+  // Training: gradients are those of the mean loss over the batch (label smoothing included).
+  // `before` is called with each node just before it is computed, first layer first.
+  Outcome forward(const Batch& batch, const NodeHook& before = {});
+  // Of the last forward. `done` is called with each node that has parameters once its gradients are final, last layer first.
+  void backward(const NodeHook& done = {});
+  // Running statistics, no dropout, no label smoothing.
+  Outcome evaluate(const Batch& batch);
+
+  const Network& network() const { return network_; }
+  Parameters& parameters() { return *parameters_; }
+  const Parameters& parameters() const { return *parameters_; }
+  const ModelOptions& options() const { return options_; }
+  const Family& family() const { return *family_; }
+
+  // The time of each layer, summed since profile(true).
+  void profile(bool on);
+  std::vector<LayerTime> layer_times() const;
+  // Logits of the last forward or evaluate, [batch][classes].
+  std::span<const float> logits() const;
+
+ private:
+  Graph& graph(int batch, bool training);
+
+  Network network_;
+  ModelOptions options_;
+  std::unique_ptr<Family> family_;
+  std::unique_ptr<Parameters> parameters_;
+  std::map<std::pair<int, bool>, std::unique_ptr<Graph>> graphs_;
+  Graph* last_ = nullptr;
+  bool profiling_ = false;
+};
+
+}  // namespace convoy

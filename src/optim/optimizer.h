@@ -1,0 +1,36 @@
+// Optimizers work on ranges of the parameter arena, so that a bucket can be updated as soon as its gradients are there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nn/parameters.h"
+
+namespace convoy {
+
+struct OptimizerOptions {
+  std::string kind = "sgd";        // sgd, adam, lars
+  float momentum = 0;              // sgd, lars
+  bool nesterov = false;           // sgd
+  float weight_decay = 0;          // added to the gradient: gradient + weight_decay * value
+  bool decay_all = false;          // also batch norm and biases
+  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;   // adam
+  float trust = 0.001f;            // lars
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  // Updates values[begin, end) from gradients[begin, end); both are bounds of parameters. `update` counts from 1.
+  virtual void update(std::size_t begin, std::size_t end, float rate, std::int64_t update) = 0;
+  // Arenas of state by name ("momentum"; "adam_m", "adam_v"), each of the parameters' layout, for checkpoints.
+  virtual std::vector<std::pair<std::string, std::span<float>>> state() = 0;
+};
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, Parameters& parameters);
+
+}  // namespace convoy
