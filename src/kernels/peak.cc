@@ -1,0 +1,79 @@
+#include "kernels/peak.h"
+
+#include <algorithm>
+#include <atomic>
+#include <dnnl.hpp>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "kernels/cpu.h"
+#include "kernels/parallel.h"
+#include "kernels/peak_amx.h"
+
+namespace convoy {
+namespace {
+
+constexpr double kMeasure_s = 0.4;
+constexpr int kSide = 1024;
+
+// Runs `work` (which returns its operations) once to warm up, then for kMeasure_s and at least
+// three times. The best counts: what is slower was disturbed.
+template <typename Work>
+double best_gflops(Work work) {
+  work();
+  double best = 0;
+  const double end = now_s() + kMeasure_s;
+  for (int run = 0; run < 3 || now_s() < end; ++run) {
+    const double begin = now_s();
+    const double operations = work();
+    best = std::max(best, operations / (now_s() - begin) * 1e-9);
+  }
+  return best;
+}
+
+double onednn_bf16_gflops() {
+  using namespace dnnl;
+  cap_onednn_isa();
+  engine engine(engine::kind::cpu, 0);
+  stream stream(engine);
+  const memory::desc any({kSide, kSide}, memory::data_type::bf16, memory::format_tag::any);
+  const memory::desc plain({kSide, kSide}, memory::data_type::f32, memory::format_tag::ab);
+  const matmul::primitive_desc primitive(matmul::desc(any, any, plain), engine);
+  memory a(primitive.src_desc(), engine), b(primitive.weights_desc(), engine), c(plain, engine);
+  std::fill_n(static_cast<char*>(a.get_data_handle()), a.get_desc().get_size(), 0);
+  std::fill_n(static_cast<char*>(b.get_data_handle()), b.get_desc().get_size(), 0);
+  const matmul product(primitive);
+  return best_gflops([&] {
+    product.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
+    stream.wait();
+    return 2.0 * kSide * kSide * kSide;
+  });
+}
+
+}  // namespace
+
+double gemm_f32_gflops() {
+  cap_onednn_isa();
+  const std::vector<float> a(kSide * kSide, 0.5f), b(kSide * kSide, 0.25f);
+  std::vector<float> c(kSide * kSide);
+  const double gflops = best_gflops([&] {
+    const auto status = dnnl::sgemm('N', 'N', kSide, kSide, kSide, 1.0f, a.data(), kSide, b.data(),
+                                    kSide, 0.0f, c.data(), kSide);
+    CHECK(status == dnnl::status::success, "sgemm of {0} x {0}", kSide);
+    return 2.0 * kSide * kSide * kSide;
+  });
+  CHECK(c[kSide + 1] == 0.125f * kSide, "sgemm gave {}", c[kSide + 1]);
+  return gflops;
+}
+
+double gemm_bf16_gflops() {
+  if (!cpu().amx_works) return cpu().avx512_bf16 ? onednn_bf16_gflops() : 0;
+  return best_gflops([] {
+    std::atomic<std::int64_t> operations = 0;
+    parallel([&](int, int) { operations += amx_products(100'000); });
+    return double(operations);
+  });
+}
+
+}  // namespace convoy

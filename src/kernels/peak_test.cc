@@ -1,0 +1,23 @@
+#include "kernels/peak.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu.h"
+#include "kernels/peak_amx.h"
+
+namespace convoy {
+namespace {
+
+TEST(Peak, F32ProductsAreMeasured) { EXPECT_GT(gemm_f32_gflops(), 0.1); }
+
+TEST(Peak, Bf16IsZeroExactlyWhereTheCpuHasNone) {
+  EXPECT_EQ(gemm_bf16_gflops() > 0, cpu().amx_works || cpu().avx512_bf16);
+}
+
+TEST(Peak, TileProductsCountMultipliesAndAdds) {
+  if (!cpu().amx_works) return;
+  EXPECT_EQ(amx_products(3), 3 * 4 * 2 * 16 * 16 * 32);
+}
+
+}  // namespace
+}  // namespace convoy
