@@ -2,12 +2,20 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 
 namespace convoy {
 
 // Seconds since an arbitrary start; never goes back.
 inline double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Seconds since 1970, UTC: for names and records, never for durations.
+inline std::int64_t unix_time_s() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace convoy
