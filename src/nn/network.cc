@@ -17,6 +17,7 @@ constexpr int kLargestDimension = 1 << 20;
 // One layer about to be added: what its error messages need.
 struct Place {
   const std::string& network;
+  const Shape& network_input;
   const std::string& name;
   const Layer& layer;
   std::span<const Shape> inputs;
@@ -26,8 +27,8 @@ struct Place {
   [[noreturn]] void fail(const std::string& reason) const {
     std::string shapes;
     for (const Shape& shape : inputs) shapes += (shapes.empty() ? "" : ", ") + shape.to_string();
-    throw ConfigError("{}: layer {} ({}) cannot take {}: {}", network, name, layer_kind(layer),
-                      shapes, reason);
+    throw ConfigError("{} with input {}: layer {} ({}) cannot take {}: {}", network,
+                      network_input.to_string(), name, layer_kind(layer), shapes, reason);
   }
   void require(bool condition, const char* reason) const {
     if (!condition) fail(reason);
@@ -69,10 +70,8 @@ struct InferShape {
                   "it needs at least 1 output channel");
     place.require(c.groups >= 1 && in.channels % c.groups == 0 && c.channels % c.groups == 0,
                   "its groups must divide the channels of input and output");
-    place.require(c.trim >= 0, "its trim must be at least 0");
-    const int height = positions(place, in.height, c.kernel, c.stride, c.padding, false) - c.trim;
-    const int width = positions(place, in.width, c.kernel, c.stride, c.padding, false) - c.trim;
-    place.require(height >= 1 && width >= 1, "its trim leaves nothing");
+    const int height = positions(place, in.height, c.kernel, c.stride, c.padding, false);
+    const int width = positions(place, in.width, c.kernel, c.stride, c.padding, false);
     return {c.channels, height, width};
   }
 
@@ -159,7 +158,7 @@ NodeId Network::add(std::string name, Layer layer, std::vector<NodeId> inputs) {
   }
   for (const Node& node : nodes_)
     if (node.name == name) throw ConfigError("{}: two layers are named {}", name_, name);
-  const Place place{name_, name, layer, shapes};
+  const Place place{name_, nodes_.front().shape, name, layer, shapes};
   const Shape shape = std::visit(InferShape{place}, layer);
   nodes_.push_back({id, std::move(name), layer, std::move(inputs), shape});
   return id;
