@@ -1,5 +1,3 @@
-#include "cli/doctor_command.h"
-
 #include <fmt/format.h>
 
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command.h"
 #include "kernels/cpu.h"
 #include "kernels/parallel.h"
 #include "kernels/peak.h"
@@ -94,7 +93,7 @@ void print_table(const Findings& found) {
 
 void print_json(const Findings& found) {
   const auto rounded = [](double value) { return std::round(value * 10) / 10; };
-  const nlohmann::json object = {
+  const nlohmann::json answer = {
       {"cpu", found.cpu.model},
       {"isa", found.cpu.isa()},
       {"amx", found.cpu.amx_works ? "works" : "absent"},
@@ -107,7 +106,7 @@ void print_json(const Findings& found) {
       {"gemm_f32_gflops", rounded(found.gemm_f32_gflops)},
       {"gemm_bf16_gflops", rounded(found.gemm_bf16_gflops)},
   };
-  fmt::print("{}\n", object.dump());
+  print_answer(answer);
 }
 
 }  // namespace
