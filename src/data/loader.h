@@ -11,23 +11,25 @@
 namespace convoy {
 
 struct AugmentOptions {
-  int crop_padding = 0;     // random crop after zero padding by this many pixels on each side
-  bool flip = false;        // mirror left-right with probability 1/2
+  int crop_padding = 0;  // random crop after zero padding by this many pixels on each side
+  bool flip = false;     // mirror left-right with probability 1/2
 };
 
 struct LoaderOptions {
-  int batch = 128;          // global batch over all ranks
+  int batch = 128;  // global batch over all ranks
   bool shuffle = true;
   std::uint64_t seed = 1;
-  int rank = 0;             // this loader's share of each global batch is one of `size`: exactly once per epoch,
-  int size = 1;             // shares differ by at most one sample
+  int rank =
+      0;  // this loader's share of each global batch is one of `size`: exactly once per epoch,
+  int size = 1;  // shares differ by at most one sample
   AugmentOptions augment;
-  int threads = 1;          // that prepare batches ahead
-  int prefetch = 4;         // batches ready at most
+  int threads = 1;   // that prepare batches ahead
+  int prefetch = 4;  // batches ready at most
 };
 
-// One epoch at a time: start_epoch(e), then next() until it returns nullopt. The last batch may be smaller. The
-// batches of an epoch depend only on (seed, epoch, rank, size), not on threads or on earlier epochs.
+// One epoch at a time: start_epoch(e), then next() until it returns nullopt. The last batch may be
+// smaller. The batches of an epoch depend only on (seed, epoch, rank, size), not on threads or on
+// earlier epochs.
 class Loader {
  public:
   Loader(const Dataset& dataset, LoaderOptions options);
@@ -36,7 +38,8 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   int steps_per_epoch() const;
-  // `first_step` skips the steps before it without preparing them (resume in the middle of an epoch).
+  // `first_step` skips the steps before it without preparing them (resume in the middle of an
+  // epoch).
   void start_epoch(std::uint32_t epoch, int first_step = 0);
   std::optional<Batch> next();
 

@@ -1,0 +1,179 @@
+#include "data/loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "data/augment.h"
+
+namespace convoy {
+namespace {
+
+// The order in which an epoch visits the samples: Fisher-Yates from the end.
+std::vector<std::uint32_t> epoch_order(std::size_t size, const LoaderOptions& options,
+                                       std::uint32_t epoch) {
+  std::vector<std::uint32_t> order(size);
+  std::iota(order.begin(), order.end(), 0u);
+  if (!options.shuffle) return order;
+  Rng rng(options.seed, Purpose::shuffle, epoch);
+  for (std::size_t i = size; i > 1; --i)
+    std::swap(order[i - 1], order[rng.below(std::uint32_t(i))]);
+  return order;
+}
+
+void check_options(const Dataset& dataset, const LoaderOptions& options) {
+  if (options.batch < 1) throw ConfigError("batch is {}: expected 1 or more", options.batch);
+  if (options.threads < 1)
+    throw ConfigError("loader threads are {}: expected 1 or more", options.threads);
+  if (options.prefetch < 1)
+    throw ConfigError("prefetch is {}: expected 1 or more", options.prefetch);
+  CHECK(options.size >= 1 && options.rank >= 0 && options.rank < options.size, "rank {} of {}",
+        options.rank, options.size);
+  CHECK(dataset.size() <= 0xFFFFFFFFu, "{} samples are more than 32 bits count", dataset.size());
+}
+
+// A step's batch, or what went wrong with it.
+struct Slot {
+  bool ready = false;
+  Batch batch;
+  std::exception_ptr error;
+};
+
+}  // namespace
+
+// Steps are claimed in order by the workers and land in a ring of `prefetch` slots: step s in slot
+// s % prefetch. A step is claimed only when the slot's former step has been taken, which bounds
+// what is ready.
+struct Loader::State {
+  State(const Dataset& set, LoaderOptions given)
+      : dataset(set), options(std::move(given)), augment(set, options.augment, options.seed) {}
+  ~State() { stop(); }
+
+  void start(std::uint32_t new_epoch, int first_step);
+  void stop();
+  void work();
+  Batch prepare(int step) const;
+
+  const Dataset& dataset;
+  const LoaderOptions options;
+  const Augment augment;
+
+  // Written by start() while no worker runs.
+  std::uint32_t epoch = 0;
+  int steps = 0;
+  std::vector<std::uint32_t> order;
+  std::vector<std::thread> workers;
+
+  std::mutex mutex;  // guards what follows
+  std::condition_variable slot_ready, slot_free;
+  std::vector<Slot> slots;
+  int claimed = 0;  // steps below are taken by workers
+  int taken = 0;    // steps below have been returned by next()
+  bool stopping = false;
+};
+
+void Loader::State::start(std::uint32_t new_epoch, int first_step) {
+  stop();
+  CHECK(first_step >= 0 && first_step <= steps, "first step {} of {}", first_step, steps);
+  epoch = new_epoch;
+  order = epoch_order(dataset.size(), options, epoch);
+  slots.clear();
+  slots.resize(std::size_t(options.prefetch));
+  claimed = taken = first_step;
+  stopping = false;
+  const int wanted = std::min(options.threads, steps - first_step);
+  for (int i = 0; i < wanted; ++i) workers.emplace_back([this] { work(); });
+}
+
+void Loader::State::stop() {
+  {
+    std::lock_guard lock(mutex);
+    stopping = true;
+  }
+  slot_free.notify_all();
+  for (std::thread& worker : workers) worker.join();
+  workers.clear();
+}
+
+void Loader::State::work() {
+  std::unique_lock lock(mutex);
+  for (;;) {
+    slot_free.wait(
+        lock, [&] { return stopping || claimed >= steps || claimed < taken + options.prefetch; });
+    if (stopping || claimed >= steps) return;
+    const int step = claimed++;
+    lock.unlock();
+    Slot result;
+    try {
+      result.batch = prepare(step);
+    } catch (...) {
+      result.error = std::current_exception();
+    }
+    result.ready = true;
+    lock.lock();
+    slots[std::size_t(step % options.prefetch)] = std::move(result);
+    slot_ready.notify_one();
+  }
+}
+
+Batch Loader::State::prepare(int step) const {
+  const std::size_t begin = std::size_t(step) * std::size_t(options.batch);
+  const std::size_t count = std::min(std::size_t(options.batch), order.size() - begin);
+  const std::size_t size = std::size_t(options.size), rank = std::size_t(options.rank);
+  const std::size_t first = begin + count * rank / size;
+  const std::size_t last = begin + count * (rank + 1) / size;
+
+  const std::size_t pixels = dataset.shape().count();
+  Batch batch;
+  batch.epoch = epoch;
+  batch.samples.assign(order.begin() + std::ptrdiff_t(first), order.begin() + std::ptrdiff_t(last));
+  batch.labels.reserve(batch.samples.size());
+  batch.images.resize(batch.samples.size() * pixels);
+  std::vector<std::uint8_t> image(pixels);
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    const std::uint32_t sample = batch.samples[i];
+    batch.labels.push_back(dataset.label(sample));
+    dataset.read(sample, image);
+    augment.apply(image, epoch, sample, std::span(batch.images).subspan(i * pixels, pixels));
+  }
+  return batch;
+}
+
+Loader::Loader(const Dataset& dataset, LoaderOptions options) {
+  check_options(dataset, options);
+  state_ = std::make_unique<State>(dataset, std::move(options));
+  const std::size_t batch = std::size_t(state_->options.batch);
+  state_->steps = int((dataset.size() + batch - 1) / batch);
+}
+
+Loader::~Loader() = default;
+
+int Loader::steps_per_epoch() const { return state_->steps; }
+
+void Loader::start_epoch(std::uint32_t epoch, int first_step) { state_->start(epoch, first_step); }
+
+std::optional<Batch> Loader::next() {
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  if (state.slots.empty() || state.taken >= state.steps) return std::nullopt;
+  Slot& slot = state.slots[std::size_t(state.taken % state.options.prefetch)];
+  state.slot_ready.wait(lock, [&] { return slot.ready; });
+  // A step that failed stays where it is: asking again gives the same answer.
+  if (slot.error) std::rethrow_exception(slot.error);
+  Batch batch = std::move(slot.batch);
+  slot = Slot{};
+  ++state.taken;
+  lock.unlock();
+  state.slot_free.notify_one();
+  return batch;
+}
+
+}  // namespace convoy

@@ -1,0 +1,96 @@
+#include "data/open.h"
+
+#include <vector>
+
+#include "base/error.h"
+#include "base/nearest.h"
+#include "data/cifar10.h"
+#include "data/image_folder.h"
+#include "data/limit.h"
+#include "data/mnist.h"
+#include "data/synthetic.h"
+
+namespace convoy {
+namespace {
+
+DataSplit open_mnist_like(const MnistFiles& files) {
+  return {open_mnist(files, MnistPart::train), open_mnist(files, MnistPart::test)};
+}
+
+DataSplit open_mnist_set(const DataOptions& options) {
+  return open_mnist_like({.folder = options.root / "mnist"});
+}
+
+DataSplit open_fashion_mnist(const DataOptions& options) {
+  return open_mnist_like({.folder = options.root / "fashion-mnist",
+                          .name = "fashion-mnist",
+                          .mean = 0.2860f,
+                          .deviation = 0.3530f});
+}
+
+DataSplit open_cifar10_set(const DataOptions& options) {
+  const std::filesystem::path folder = options.root / "cifar10";
+  return {open_cifar10(folder, CifarPart::train), open_cifar10(folder, CifarPart::test)};
+}
+
+DataSplit open_synthetic(const DataOptions& options) {
+  const SyntheticSpec spec = parse_synthetic(options.name);
+  return {make_synthetic(spec, SyntheticPart::train, options.seed),
+          make_synthetic(spec, SyntheticPart::test, options.seed)};
+}
+
+DataSplit open_folder(const DataOptions& options) {
+  const bool unset = options.image_size == Shape{};
+  ImageFolderSplit split =
+      open_image_folder(options.name, unset ? Shape{3, 224, 224} : options.image_size);
+  return {std::move(split.train), std::move(split.test)};
+}
+
+struct NamedSet {
+  std::string name;
+  DataSplit (*open)(const DataOptions&);
+};
+
+const std::vector<NamedSet>& named_sets() {
+  static const std::vector<NamedSet> sets = {
+      {"mnist", open_mnist_set},
+      {"fashion-mnist", open_fashion_mnist},
+      {"cifar10", open_cifar10_set},
+      {"synthetic", open_synthetic},
+  };
+  return sets;
+}
+
+[[noreturn]] void unknown_name(const std::string& name) {
+  std::vector<std::string> known;
+  for (const NamedSet& set : named_sets()) known.push_back(set.name);
+  throw ConfigError(
+      "--data {}: unknown data set; did you mean {}? Known: mnist, fashion-mnist, cifar10, "
+      "synthetic:CxHxW:CLASSES:COUNT, or a folder that has train/CLASS/*.jpg",
+      name.empty() ? "\"\"" : name, nearest(name.substr(0, name.find(':')), known));
+}
+
+DataSplit open_whole(const DataOptions& options) {
+  const std::string kind = options.name.substr(0, options.name.find(':'));
+  for (const NamedSet& set : named_sets())
+    if (options.name == set.name || (kind == set.name && kind == "synthetic"))
+      return set.open(options);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(options.name, ignored)) return open_folder(options);
+  if (options.name.find('/') != std::string::npos)
+    throw DataError(
+        "{}: not found; --data takes a folder that has train/CLASS/*.jpg, or the name of a set",
+        options.name);
+  unknown_name(options.name);
+}
+
+}  // namespace
+
+DataSplit open_data(const DataOptions& options) {
+  DataSplit split = open_whole(options);
+  if (options.limit > 0)
+    split.train = std::make_unique<Limit>(std::move(split.train), options.limit);
+  return split;
+}
+
+}  // namespace convoy
