@@ -26,7 +26,7 @@ struct CpuidAnswer {
 // All zero beyond the highest leaf, where the hardware would answer with some other leaf's data.
 CpuidAnswer cpuid(unsigned leaf, unsigned subleaf = 0) {
   CpuidAnswer answer;
-  if (leaf <= __get_cpuid_max(leaf & 0x80000000u, nullptr))
+  if (leaf <= unsigned(__get_cpuid_max(leaf & 0x80000000u, nullptr)))
     __cpuid_count(leaf, subleaf, answer.eax, answer.ebx, answer.ecx, answer.edx);
   return answer;
 }
