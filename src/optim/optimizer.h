@@ -1,4 +1,6 @@
-// Optimizers work on ranges of the parameter arena, so that a bucket can be updated as soon as its gradients are there.
+// Optimizers work on ranges of the parameter arena, so that a bucket can be updated as soon as its
+// gradients are there. The formulas are PyTorch's (SGD, Adam) and those of You et al. 2017 (LARS);
+// see kernels/optimizer.h.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nn/parameters.h"
@@ -13,24 +16,39 @@
 namespace convoy {
 
 struct OptimizerOptions {
-  std::string kind = "sgd";        // sgd, adam, lars
-  float momentum = 0;              // sgd, lars
-  bool nesterov = false;           // sgd
-  float weight_decay = 0;          // added to the gradient: gradient + weight_decay * value
-  bool decay_all = false;          // also batch norm and biases
-  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;   // adam
-  float trust = 0.001f;            // lars
+  std::string kind = "sgd";  // sgd, adam, lars
+  float momentum = 0;        // sgd, lars
+  bool nesterov = false;     // sgd
+  float weight_decay = 0;    // added to the gradient: gradient + weight_decay * value
+  bool decay_all = false;    // also batch norm and biases
+  float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;  // adam
+  float trust = 0.001f;                                 // lars
 };
+
+// An arena of the parameters' layout, by name.
+using NamedArena = std::pair<std::string, std::span<float>>;
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Updates values[begin, end) from gradients[begin, end); both are bounds of parameters. `update` counts from 1.
+  // Updates values[begin, end) from gradients[begin, end); both are bounds of parameters. `update`
+  // counts from 1. Runs on all threads of the team; the result does not depend on how many there
+  // are, nor on how an arena is cut into ranges.
   virtual void update(std::size_t begin, std::size_t end, float rate, std::int64_t update) = 0;
-  // Arenas of state by name ("momentum"; "adam_m", "adam_v"), each of the parameters' layout, for checkpoints.
-  virtual std::vector<std::pair<std::string, std::span<float>>> state() = 0;
+  // Arenas of state by name ("momentum"; "adam_m", "adam_v"), each of the parameters' layout, for
+  // checkpoints.
+  virtual std::vector<NamedArena> state() = 0;
 };
 
+// All kinds, for help texts.
+const std::vector<std::string>& optimizer_kinds();
+
+// Throws ConfigError for an unknown kind (naming the nearest) and for numbers out of range.
+// `values` and `gradients` outlive the optimizer; `parameters` are in arena order and are copied.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options,
+                                          std::span<const Parameter> parameters,
+                                          std::span<float> values,
+                                          std::span<const float> gradients);
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options, Parameters& parameters);
 
 }  // namespace convoy

@@ -1,0 +1,125 @@
+#include "base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/error.h"
+
+namespace convoy {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class Files : public testing::Test {
+ protected:
+  Files() {
+    folder_ = fs::path(testing::TempDir()) /
+              fmt::format("convoy-file-{}-{}", ::getpid(),
+                          testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::create_directories(folder_);
+  }
+  ~Files() override { fs::remove_all(folder_); }
+
+  static std::string text_of(const fs::path& path) {
+    const auto bytes = read_file(path);
+    return {bytes.begin(), bytes.end()};
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Files, WhatIsWrittenIsRead) {
+  std::string text(3'000'001, 'x');
+  text[1'500'000] = '\0';
+  write_file_atomically(folder_ / "a", text);
+  EXPECT_EQ(text_of(folder_ / "a"), text);
+  write_file_atomically(folder_ / "empty", "");
+  EXPECT_TRUE(read_file(folder_ / "empty").empty());
+}
+
+TEST_F(Files, MissingFileIsNamed) {
+  EXPECT_THAT([&] { read_file(folder_ / "none"); },
+              ThrowsMessage<DataError>(
+                  AllOf(HasSubstr((folder_ / "none").string()), HasSubstr("No such file"))));
+  EXPECT_THROW(read_file(folder_), DataError);
+}
+
+TEST_F(Files, AtomicFileReplacesOnCommitOnly) {
+  const fs::path target = folder_ / "a";
+  write_file_atomically(target, "old");
+  {
+    AtomicFile file(target);
+    file.write("half");
+    EXPECT_EQ(text_of(target), "old");
+  }
+  EXPECT_EQ(text_of(target), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  AtomicFile file(target);
+  file.write("new ");
+  file.write("text");
+  file.commit();
+  EXPECT_EQ(text_of(target), "new text");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, UnwritableTargetIsNamed) {
+  EXPECT_THAT([&] { AtomicFile file(folder_ / "none" / "a"); },
+              ThrowsMessage<DataError>(HasSubstr((folder_ / "none" / "a").string())));
+}
+
+// A folder stands where the file should go: the rename fails, and no part is left behind.
+TEST_F(Files, FailedCommitLeavesNothing) {
+  fs::create_directories(folder_ / "a" / "inside");
+  {
+    AtomicFile file(folder_ / "a");
+    file.write("text");
+    EXPECT_THROW(file.commit(), DataError);
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, FullDiskIsAnError) {
+  // /dev/full cannot be renamed onto, so write through a link beside the target: the part's own
+  // name.
+  const fs::path target = folder_ / "a";
+  fs::create_symlink("/dev/full", fmt::format("{}.{}.part", target.string(), ::getpid()));
+  {
+    AtomicFile file(target);
+    EXPECT_THAT([&] { file.write("text"); },
+                ThrowsMessage<DataError>(AllOf(HasSubstr(target.string()), HasSubstr("No space"))));
+  }
+  EXPECT_TRUE(fs::is_empty(folder_));
+}
+
+TEST_F(Files, MakesFoldersWithParents) {
+  make_folder(folder_ / "a" / "b");
+  EXPECT_TRUE(fs::is_directory(folder_ / "a" / "b"));
+  EXPECT_NO_THROW(make_folder(folder_ / "a" / "b"));
+  std::ofstream(folder_ / "file") << "x";
+  EXPECT_THAT([&] { make_folder(folder_ / "file" / "c"); },
+              ThrowsMessage<DataError>(HasSubstr("cannot create the folder")));
+}
+
+// Published test vectors: RFC 1321 and FIPS 180-2.
+TEST(Digests, GiveThePublishedValues) {
+  const auto bytes = [](std::string_view text) { return std::as_bytes(std::span(text)); };
+  EXPECT_EQ(md5_hex({}), "d41d8cd98f00b204e9800998ecf8427e");
+  EXPECT_EQ(md5_hex(bytes("message digest")), "f96b697d7cb7938d525a2f31aaf161d0");
+  Sha256 whole;
+  whole.add(bytes("abc"));
+  EXPECT_EQ(whole.hex(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Sha256 pieces;
+  pieces.add(bytes("abcdbcdecdefdefgefghfghighij"));
+  pieces.add({});
+  pieces.add(bytes("hijkijkljklmklmnlmnomnopnopq"));
+  EXPECT_EQ(pieces.hex(), "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+}
+
+}  // namespace
+}  // namespace convoy
