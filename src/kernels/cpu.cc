@@ -130,4 +130,9 @@ bool cap_onednn_isa() {
   return capped;
 }
 
+std::string onednn_version() {
+  const dnnl::version_t* version = dnnl::version();
+  return fmt::format("{}.{}.{}", version->major, version->minor, version->patch);
+}
+
 }  // namespace convoy

@@ -26,4 +26,7 @@ const Cpu& cpu();
 // use of oneDNN. Returns whether it was capped.
 bool cap_onednn_isa();
 
+// "2.6.3", for records.
+std::string onednn_version();
+
 }  // namespace convoy
