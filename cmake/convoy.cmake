@@ -10,11 +10,15 @@ if(CONVOY_SANITIZE)
   target_link_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE})
 endif()
 
-# convoy_library(NAME DEPENDS ...): every *.cc of the current folder but *_test.cc becomes libconvoy_NAME; every
+# convoy_library(NAME DEPENDS ... WITHOUT FOLDER ...): every *.cc below the current folder but *_test.cc and those in the
+# folders WITHOUT (which are libraries of their own) becomes libconvoy_NAME; every
 # *_test.cc becomes part of NAME_test, whose tests are labelled fast, or slow where their name contains "Slow".
 function(convoy_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "DEPENDS;WITHOUT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.cc)
+  foreach(folder ${ARG_WITHOUT})
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${folder}/")
+  endforeach()
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")

@@ -29,8 +29,10 @@ struct OpSpec {
   Layer layer;
   std::string name;
   std::vector<Shape> inputs;      // shapes of one sample
-  Shape output;
+  Shape output;                   // authoritative: may have fewer rows and columns than the layer alone would give, where
+                                  // nobody reads the rest; inputs likewise
   int batch = 0;
+  int tuning_batch = 0;           // the batch for which the choice of algorithms is made and remembered
   bool training = true;           // false: forward only, batch norm by running statistics, no dropout
   bool first = false;             // reads the network's input, which is plain f32 NCHW in every family
   bool last = false;              // its output is the logits, which are plain f32 [batch][classes] in every family
@@ -100,6 +102,8 @@ class Family {
   // How the weight of this layer is stored. Biases and norms are stored plainly, padded to a multiple of 16 floats.
   virtual std::unique_ptr<StoredLayout> weight_layout(const OpSpec& spec) const = 0;
   virtual std::unique_ptr<Op> bind(const OpSpec& spec) const = 0;
+  // Whether bind() takes this kind of layer with a ReLU folded in.
+  virtual bool folds_relu(const Layer& layer) const = 0;
   // accumulator += addend, two gradients of a value of this shape (of values that several layers read).
   virtual void add(std::byte* accumulator, const std::byte* addend, const Shape& shape, int batch) const = 0;
 };

@@ -17,7 +17,6 @@ struct Convolution {
   int groups = 1;
   bool bias = true;
   bool relu = false;
-  int trim = 0;       // rows and columns at the bottom and right that nobody reads, hence not computed
 };
 
 struct BatchNorm {
@@ -33,6 +32,7 @@ struct MaxPool {
   int stride = 2;
   int padding = 0;
   bool ceil_mode = false;
+  bool relu = false;
 };
 
 struct AveragePool {

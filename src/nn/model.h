@@ -46,7 +46,7 @@ class Model {
  public:
   using NodeHook = std::function<void(NodeId)>;
 
-  Model(Network network, ModelOptions options);
+  Model(Network network, ModelOptions options);  // with fresh weights
   ~Model();
 
   // Training: gradients are those of the mean loss over the batch (label smoothing included).
@@ -70,12 +70,14 @@ class Model {
   std::span<const float> logits() const;
 
  private:
+  class Arena;
   Graph& graph(int batch, bool training);
 
   Network network_;
   ModelOptions options_;
   std::unique_ptr<Family> family_;
   std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Arena> arena_;
   std::map<std::pair<int, bool>, std::unique_ptr<Graph>> graphs_;
   Graph* last_ = nullptr;
   bool profiling_ = false;

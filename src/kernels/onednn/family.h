@@ -7,8 +7,6 @@
 
 namespace convoy {
 
-class Tuner;
-
 std::unique_ptr<Family> make_onednn_family();
 
 }  // namespace convoy

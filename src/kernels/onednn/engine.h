@@ -1,0 +1,55 @@
+// What every oneDNN op needs: the engine, memory descriptors in our layout, and a primitive with its arguments.
+//
+// Layout of a value: [batch][channels / B][height][width][B] f32, where B is 16 (AVX-512) or 8 (AVX2) and the last block is
+// padded with zeros; where height = width = 1 and the channels are no multiple of B it is plain [batch][channels].
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <cstddef>
+#include <unordered_map>
+#include <vector>
+
+#include "base/shape.h"
+
+namespace convoy::onednn {
+
+using Memory = dnnl::memory;
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+using Tag = dnnl::memory::format_tag;
+
+dnnl::engine& engine();
+dnnl::stream& stream();
+
+int block();                                          // B
+bool is_blocked(const Shape& shape);
+std::size_t value_floats(const Shape& shape);          // of one sample, padding included
+Desc value_desc(const Shape& shape, int batch);        // 4-D
+Desc plain_images_desc(const Shape& shape, int batch); // NCHW
+Desc vector_desc(std::int64_t count);
+bool same(const Desc& a, const Desc& b);
+
+// All primitives take their scratchpad from the caller, who has one for all.
+dnnl::primitive_attr scratchpad_attr();
+
+// A primitive and its arguments; the data handles change from call to call.
+class Call {
+ public:
+  Call() = default;
+  explicit Call(dnnl::primitive primitive) : primitive_(std::move(primitive)) {}
+
+  void argument(int name, const Desc& desc);
+  void point(int name, const void* data);
+  void execute();
+  explicit operator bool() const { return bool(primitive_); }
+
+ private:
+  dnnl::primitive primitive_;
+  std::unordered_map<int, Memory> arguments_;
+};
+
+// Copies between two layouts of the same tensor.
+Call make_reorder(const Desc& from, const Desc& to);
+
+}  // namespace convoy::onednn

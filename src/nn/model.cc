@@ -1,0 +1,109 @@
+#include "nn/model.h"
+
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "kernels/amx/family.h"
+#include "kernels/cpu.h"
+#include "kernels/onednn/family.h"
+#include "kernels/parallel.h"
+#include "nn/graph.h"
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t(2) << 20;
+
+std::unique_ptr<Family> make_family(Precision precision) {
+  if (precision == Precision::f32) return make_onednn_family();
+  if (!cpu().amx_works) throw ConfigError("--precision bf16: this CPU has no AMX; use --precision f32");
+  return make_amx_family();
+}
+
+}  // namespace
+
+// Activations and gradients of all graphs of a model, which never run at the same time.
+class Model::Arena {
+ public:
+  ~Arena() { release(); }
+
+  std::byte* reserve(std::size_t bytes) {
+    if (bytes > bytes_) {
+      release();
+      const std::size_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+      void* memory = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory == MAP_FAILED) throw std::bad_alloc();
+      ::madvise(memory, rounded, MADV_HUGEPAGE);
+      memory_ = static_cast<std::byte*>(memory);
+      bytes_ = rounded;
+    }
+    return memory_;
+  }
+
+ private:
+  void release() {
+    if (memory_) ::munmap(memory_, bytes_);
+    memory_ = nullptr;
+    bytes_ = 0;
+  }
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+Model::Model(Network network, ModelOptions options)
+    : network_(std::move(network)), options_(options), arena_(std::make_unique<Arena>()) {
+  set_threads(options_.threads);
+  family_ = make_family(options_.precision);
+  parameters_ = std::make_unique<Parameters>(network_, *family_, options_.batch);
+  parameters_->initialize(network_, options_.seed);
+}
+
+Model::~Model() = default;
+
+Graph& Model::graph(int batch, bool training) {
+  std::unique_ptr<Graph>& graph = graphs_[{batch, training}];
+  if (!graph)
+    graph = std::make_unique<Graph>(network_, *parameters_, *family_,
+                                    GraphOptions{.batch = batch,
+                                                 .tuning_batch = options_.batch,
+                                                 .training = training,
+                                                 .seed = options_.seed,
+                                                 .label_smoothing = options_.label_smoothing});
+  graph->time_layers(profiling_);
+  last_ = graph.get();
+  return *graph;
+}
+
+Outcome Model::forward(const Batch& batch, const NodeHook& before) {
+  Graph& chosen = graph(batch.size(), true);
+  const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), before);
+  return {sums.loss, sums.correct, batch.size()};
+}
+
+void Model::backward(const NodeHook& done) {
+  CHECK(last_ != nullptr, "backward without forward");
+  last_->backward(arena_->reserve(last_->arena_bytes()), done);
+}
+
+Outcome Model::evaluate(const Batch& batch) {
+  Graph& chosen = graph(batch.size(), false);
+  const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), {});
+  return {sums.loss, sums.correct, batch.size()};
+}
+
+void Model::profile(bool on) { profiling_ = on; }
+
+std::vector<LayerTime> Model::layer_times() const {
+  std::vector<LayerTime> times;
+  if (last_ == nullptr) return times;
+  for (const Graph::Timing& timing : last_->timings()) times.push_back({timing.node, timing.forward_s, timing.backward_s});
+  return times;
+}
+
+std::span<const float> Model::logits() const {
+  CHECK(last_ != nullptr, "logits before forward");
+  return last_->logits();
+}
+
+}  // namespace convoy
