@@ -41,7 +41,7 @@ int positions(const Place& place, int extent, int kernel, int stride, int paddin
   const int room = extent + 2 * padding - kernel;
   if (room < 0)
     place.fail(fmt::format(
-        "a window of {0}x{0} does not fit into {1} pixels with padding {2}; use a larger input",
+        "a window of {0}x{0} does not fit into a side of {1} with padding {2}; use a larger input",
         kernel, extent, padding));
   if (!ceil_mode) return room / stride + 1;
   int count = (room + stride - 1) / stride + 1;
