@@ -70,6 +70,16 @@ TEST(Config, TypeErrorsNameFileLineFieldAndBothKinds) {
   EXPECT_THAT(toml_error("schedule = 'cosin'"), HasSubstr("did you mean cosine?"));
 }
 
+TEST(Config, LettersBeyondAsciiStandInQuotes) {
+  TrainConfig config;
+  read_toml(config, "# \xc3\xa9\nout = \"\xc3\xa9\\\"\xc3\xa9\"  # \xc3\xa9\ninit = '\xc3\xa9'\n",
+            "run.toml");
+  EXPECT_EQ(config.out, "\xc3\xa9\"\xc3\xa9");
+  EXPECT_THAT(toml_error("batch = 3\n\xef\xbb\xb7 = 3"), HasSubstr("run.toml:2"));
+  EXPECT_THAT(toml_error("batch = \xc3\xa9"), HasSubstr("quotes"));
+  EXPECT_THAT(toml_error("out = \"\"\"a\n\"\"\""), HasSubstr("one line"));
+}
+
 TEST(Config, FlagsAreChecked) {
   for (const char* wrong :
        {"0", "-1", "abc", "1e9", "", "12x", "1.5", "99999999999999999999", "nan"})

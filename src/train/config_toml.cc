@@ -11,8 +11,41 @@
 namespace convoy {
 namespace {
 
-// Deep nesting and long files have no meaning here; the bound keeps hostile ones cheap.
+// Longer files are no configurations; the bound keeps hostile ones cheap.
 constexpr std::size_t kMaxBytes = 1 << 20;
+
+// toml++ 3.3 meets undefined behaviour where a letter beyond ASCII stands outside quotes and
+// comments, and no key or value of ours has one there. Texts over several lines, which would make
+// "outside" hard to tell, have no use here.
+void check_letters(std::string_view text, const std::string& file) {
+  int line = 1;
+  char quote = 0;  // that ends the text we are in
+  bool comment = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    if (letter == '\n') {
+      ++line;
+      quote = 0;
+      comment = false;
+    } else if (comment) {
+      continue;
+    } else if (quote) {
+      if (letter == '\\' && quote == '"' && i + 1 < text.size() && text[i + 1] != '\n')
+        ++i;
+      else if (letter == quote)
+        quote = 0;
+    } else if (letter == '"' || letter == '\'') {
+      if (text.substr(i, 3) == std::string(3, letter))
+        throw ConfigError("{}:{}: a text must stand on one line, in one pair of quotes", file,
+                          line);
+      quote = letter;
+    } else if (letter == '#') {
+      comment = true;
+    } else if (static_cast<unsigned char>(letter) >= 0x80) {
+      throw ConfigError("{}:{}: letters beyond ASCII must stand in quotes", file, line);
+    }
+  }
+}
 
 const char* kind_name(const toml::node& node) {
   switch (node.type()) {
@@ -89,6 +122,8 @@ std::vector<const ConfigField*> read_toml(TrainConfig& config, std::string_view 
                                           const std::string& file) {
   if (text.size() > kMaxBytes)
     throw ConfigError("{}: {} bytes are too many for a configuration", file, text.size());
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
+  check_letters(text, file);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
