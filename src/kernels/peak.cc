@@ -14,16 +14,16 @@
 namespace convoy {
 namespace {
 
-constexpr double kMeasure_s = 0.4;
+constexpr double kMeasureSeconds = 0.4;
 constexpr int kSide = 1024;
 
-// Runs `work` (which returns its operations) once to warm up, then for kMeasure_s and at least
+// Runs `work` (which returns its operations) once to warm up, then for kMeasureSeconds and at least
 // three times. The best counts: what is slower was disturbed.
 template <typename Work>
 double best_gflops(Work work) {
   work();
   double best = 0;
-  const double end = now_s() + kMeasure_s;
+  const double end = now_s() + kMeasureSeconds;
   for (int run = 0; run < 3 || now_s() < end; ++run) {
     const double begin = now_s();
     const double operations = work();
