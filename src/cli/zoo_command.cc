@@ -47,8 +47,12 @@ Entry examine(const std::string& name, Shape input, int classes) {
 
 // 1234567 -> "1,234,567"
 std::string with_separators(std::size_t number) {
-  std::string text = std::to_string(number);
-  for (int at = int(text.size()) - 3; at > 0; at -= 3) text.insert(std::size_t(at), ",");
+  const std::string digits = std::to_string(number);
+  std::string text;
+  for (std::size_t at = 0; at < digits.size(); ++at) {
+    if (at > 0 && (digits.size() - at) % 3 == 0) text += ',';
+    text += digits[at];
+  }
   return text;
 }
 
