@@ -1,0 +1,115 @@
+// Batch norm over planes: each lane of a plane is a channel. Values in the layout of layout.h; rows
+// that pad stay zero.
+#include "kernels/amx/lanes.h"
+#include "kernels/amx/rows.h"
+
+namespace convoy::amx {
+
+namespace {
+
+CONVOY_INLINE void clear(double* partial, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) partial[i] = 0;
+}
+
+// The gradient behind the ReLU, for one row.
+template <bool kRelu, bool kByOutput>
+CONVOY_INLINE Row masked_gradient(const NormGradient& n, std::size_t at, Row x, Row scale,
+                                  Row shift) {
+  const __m512i g = load(n.gradient + at);
+  if (!kRelu) return widen(g);
+  const __mmask32 lanes = kByOutput ? positive(load(n.y + at)) : positive(fused(x, scale, shift));
+  return widen(_mm512_maskz_mov_epi16(lanes, g));
+}
+
+template <bool kRelu, bool kByOutput>
+void gradient_sums(const Layout& l, int slots, const NormGradient& n, double* partial) {
+  for_pieces(l, slots, [&](int thread, int lot, int plane, int first, int last) {
+    const Row scale = load_row(n.lanes.scale + plane * kLanes),
+              shift = load_row(n.lanes.shift + plane * kLanes);
+    Row sum = zero_row(), product = zero_row();
+    for (std::size_t at = block_at(l, lot, plane, first); at < block_at(l, lot, plane, last);
+         at += kLanes) {
+      const Row x = load_row(n.x + at);
+      const Row g = masked_gradient<kRelu, kByOutput>(n, at, x, scale, shift);
+      sum = sum + g;
+      product = fused(g, x, product);
+    }
+    double* to = partial + std::size_t(thread) * 2 * l.lanes() + plane * kLanes;
+    add_to(to, sum);
+    add_to(to + l.lanes(), product);
+  });
+}
+
+template <bool kRelu, bool kByOutput>
+void gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,
+              const float* c, Bf16* to, Bf16* masked) {
+  for_pieces(l, threads(), [&](int, int lot, int plane, int first, int last) {
+    const int lane = plane * kLanes;
+    const Row scale = load_row(n.lanes.scale + lane), shift = load_row(n.lanes.shift + lane);
+    const Row va = load_row(a + lane), vb = load_row(b + lane), vc = load_row(c + lane);
+    for (int block = first; block < last; ++block) {
+      const std::uint32_t rows = l.rows(lot, block);
+      const std::size_t begin = block_at(l, lot, plane, block);
+      for (int r = 0; r < 32; ++r) {
+        const std::size_t at = begin + r * kLanes;
+        const Row x = load_row(n.x + at);
+        const Row g = masked_gradient<kRelu, kByOutput>(n, at, x, scale, shift);
+        store(to + at, narrow(keep(lanes_if(rows, r), fused(g, va, fused(x, vb, vc)))));
+        if (masked) store(masked + at, narrow(g));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void norm_sums(const Layout& l, int slots, const Bf16* x, double* partial) {
+  clear(partial, std::size_t(slots) * 2 * l.lanes());
+  for_pieces(l, slots, [&](int thread, int lot, int plane, int first, int last) {
+    Row sum = zero_row(), squares = zero_row();
+    for (std::size_t at = block_at(l, lot, plane, first); at < block_at(l, lot, plane, last);
+         at += kLanes) {
+      const Row v = load_row(x + at);
+      sum = sum + v;
+      squares = fused(v, v, squares);
+    }
+    double* to = partial + std::size_t(thread) * 2 * l.lanes() + plane * kLanes;
+    add_to(to, sum);
+    add_to(to + l.lanes(), squares);
+  });
+}
+
+void norm_apply(const Layout& l, NormLanes lanes, bool relu, const Bf16* x, const Bf16* residual,
+                Bf16* y) {
+  const Row floor = same_row(relu ? 0.0f : -__builtin_inff());
+  for_pieces(l, threads(), [&](int, int lot, int plane, int first, int last) {
+    const Row scale = load_row(lanes.scale + plane * kLanes),
+              shift = load_row(lanes.shift + plane * kLanes);
+    for (int block = first; block < last; ++block) {
+      const std::uint32_t rows = l.rows(lot, block);
+      const std::size_t begin = block_at(l, lot, plane, block);
+      for (int r = 0; r < 32; ++r) {
+        const std::size_t at = begin + r * kLanes;
+        const Row base = residual ? load_row(residual + at) + shift : shift;
+        store(y + at, narrow(keep(lanes_if(rows, r),
+                                  largest(fused(load_row(x + at), scale, base), floor))));
+      }
+    }
+  });
+}
+
+void norm_gradient_sums(const Layout& l, int slots, const NormGradient& n, double* partial) {
+  clear(partial, std::size_t(slots) * 2 * l.lanes());
+  if (!n.relu) return gradient_sums<false, false>(l, slots, n, partial);
+  n.y ? gradient_sums<true, true>(l, slots, n, partial)
+      : gradient_sums<true, false>(l, slots, n, partial);
+}
+
+void norm_gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,
+                   const float* c, Bf16* to, Bf16* masked) {
+  if (!n.relu) return gradient<false, false>(l, n, a, b, c, to, masked);
+  n.y ? gradient<true, true>(l, n, a, b, c, to, masked)
+      : gradient<true, false>(l, n, a, b, c, to, masked);
+}
+
+}  // namespace convoy::amx

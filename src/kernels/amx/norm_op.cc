@@ -1,0 +1,138 @@
+// Batch norm in training (statistics of the batch, from the trailer where a convolution left them)
+// and in evaluation (running statistics). With a second input, that is added before the ReLU.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/amx/ops.h"
+#include "kernels/amx/product.h"
+#include "kernels/amx/rows.h"
+#include "kernels/parallel.h"
+
+namespace convoy::amx {
+
+namespace {
+
+class NormOp : public Op {
+ public:
+  explicit NormOp(const OpSpec& spec)
+      : spec_(spec),
+        norm_(std::get<BatchNorm>(spec.layer)),
+        residual_(spec.inputs.size() == 2),
+        slots_(threads()),
+        layout_(layout_of(spec.output, spec.batch)) {
+    const std::size_t lanes = layout_.lanes() * sizeof(float);
+    traits_ = {
+        .reads_inputs = spec.training,
+        .reads_output = spec.training && norm_.relu && residual_,
+        .in_place = !spec.training && !residual_,
+        .gradient_in_place = true,
+        .saved_bytes = spec.training ? 4 * lanes : 0,
+        .scratch_bytes = 4 * lanes + std::size_t(slots_) * 2 * layout_.lanes() * sizeof(double)};
+  }
+
+  const OpTraits& traits() const override { return traits_; }
+
+  void forward(const ForwardArgs& args) override {
+    // Per lane: scale, shift, mean, 1 / deviation. Zero for the lanes that pad.
+    auto* lanes = reinterpret_cast<float*>(spec_.training ? args.saved : args.scratch);
+    std::fill_n(lanes, 4 * layout_.lanes(), 0.0f);
+    const Bf16* x = value(args.inputs[0]);
+    if (spec_.training) {
+      batch_statistics(x, partial(args.scratch), lanes);
+    } else {
+      for (int c = 0; c < spec_.output.channels; ++c)
+        set_lane(lanes, c, spec_.running_mean[c], spec_.running_variance[c]);
+    }
+    norm_apply(layout_, {.scale = lanes, .shift = lanes + layout_.lanes()}, norm_.relu, x,
+               residual_ ? value(args.inputs[1]) : nullptr, value(args.output));
+    leave_no_sums(layout_, args.output);
+  }
+
+  void backward(const BackwardArgs& args) override {
+    const int n = layout_.lanes();
+    const auto* lanes = reinterpret_cast<const float*>(args.saved);
+    const NormGradient g{.x = value(args.inputs[0]),
+                         .gradient = value(args.output_gradient),
+                         .y = traits_.reads_output ? value(args.output) : nullptr,
+                         .lanes = {.scale = lanes, .shift = lanes + n},
+                         .relu = norm_.relu};
+    double* sums = partial(args.scratch);
+    norm_gradient_sums(layout_, slots_, g, sums);
+    auto* a = reinterpret_cast<float*>(args.scratch);
+    std::fill_n(a, 3 * n, 0.0f);
+    for (int c = 0; c < spec_.output.channels; ++c) {
+      double of_g = 0, of_gx = 0;
+      for (int s = 0; s < slots_; ++s) {
+        of_g += sums[std::size_t(s) * 2 * n + c];
+        of_gx += sums[std::size_t(s) * 2 * n + n + c];
+      }
+      const double mean = lanes[2 * n + c], inverse = lanes[3 * n + c],
+                   scale = spec_.weight[c] * inverse;
+      const double of_normalized = inverse * (of_gx - mean * of_g);
+      spec_.weight_gradient[c] = float(of_normalized);
+      spec_.bias_gradient[c] = float(of_g);
+      const double slope = -scale * inverse * of_normalized / count();
+      a[c] = float(scale);
+      a[n + c] = float(slope);
+      a[2 * n + c] = float(-scale * of_g / count() - slope * mean);
+    }
+    Bf16* to = args.input_gradients[0] ? value(args.input_gradients[0]) : nullptr;
+    Bf16* masked = residual_ && args.input_gradients[1] ? value(args.input_gradients[1]) : nullptr;
+    if (to) norm_gradient(layout_, g, a, a + n, a + 2 * n, to, masked);
+  }
+
+ private:
+  double count() const { return double(spec_.batch) * layout_.positions; }
+  double* partial(std::byte* scratch) const {
+    return reinterpret_cast<double*>(scratch + 4 * layout_.lanes() * sizeof(float));
+  }
+
+  void set_lane(float* lanes, int c, double mean, double variance) const {
+    const int n = layout_.lanes();
+    const double inverse = 1 / std::sqrt(variance + norm_.epsilon);
+    lanes[c] = float(spec_.weight[c] * inverse);
+    lanes[n + c] = float(spec_.bias[c] - mean * spec_.weight[c] * inverse);
+    lanes[2 * n + c] = float(mean);
+    lanes[3 * n + c] = float(inverse);
+  }
+
+  void batch_statistics(const Bf16* x, double* sums, float* lanes) const {
+    const int n = layout_.lanes();
+    const NormSums* trailer = layout_.trailer(x);
+    const bool left = trailer->valid == 1;
+    if (!left) norm_sums(layout_, slots_, x, sums);
+    for (int c = 0; c < spec_.output.channels; ++c) {
+      double sum = 0, squares = 0;
+      if (left) {
+        sum = trailer->sum()[c];
+        squares = trailer->sum()[n + c];
+      } else {
+        for (int s = 0; s < slots_; ++s) {
+          sum += sums[std::size_t(s) * 2 * n + c];
+          squares += sums[std::size_t(s) * 2 * n + n + c];
+        }
+      }
+      const double mean = sum / count();
+      const double variance = std::max(0.0, squares / count() - mean * mean);
+      set_lane(lanes, c, mean, variance);
+      if (!spec_.running_mean) continue;
+      const double unbiased = count() > 1 ? variance * count() / (count() - 1) : variance;
+      spec_.running_mean[c] += norm_.momentum * (float(mean) - spec_.running_mean[c]);
+      spec_.running_variance[c] += norm_.momentum * (float(unbiased) - spec_.running_variance[c]);
+    }
+  }
+
+  OpSpec spec_;
+  BatchNorm norm_;
+  bool residual_;
+  int slots_;
+  Layout layout_;
+  OpTraits traits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Op> make_norm(const OpSpec& spec) { return std::make_unique<NormOp>(spec); }
+
+}  // namespace convoy::amx

@@ -1,0 +1,226 @@
+// Tile products with an interleaved finish. A target block (32 rows x 32 channels) is four
+// accumulator tiles; while the tiles of one block are multiplied, the rows of the block before it
+// are finished and stored, so that vector work hides behind tile work. Layouts: product.h.
+#include "kernels/amx/lanes.h"
+#include "kernels/amx/product.h"
+#include "kernels/tiles.h"
+
+namespace convoy::amx {
+
+namespace {
+
+alignas(64) const Bf16 kZeroTile[512] = {};
+
+// Tiles 0 to 3 accumulate (rows 0-15 x channels 0-15, rows 0-15 x 16-31, rows 16-31 x 0-15, ...), 4
+// and 5 hold rows of the source, 6 and 7 weights. Source tiles are streamed past the first-level
+// cache; weights too where they do not fit it.
+template <bool kStreamWeights>
+CONVOY_INLINE void multiply(const Bf16* a0, const Bf16* a1, const Bf16* w) {
+  _tile_stream_loadd(4, a0, 64);
+  if (kStreamWeights) {
+    _tile_stream_loadd(6, w, 64);
+  } else {
+    _tile_loadd(6, w, 64);
+  }
+  _tile_dpbf16ps(0, 4, 6);
+  if (kStreamWeights) {
+    _tile_stream_loadd(7, w + 512, 64);
+  } else {
+    _tile_loadd(7, w + 512, 64);
+  }
+  _tile_dpbf16ps(1, 4, 7);
+  _tile_stream_loadd(5, a1, 64);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+}
+
+CONVOY_INLINE void zero_sums() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+
+CONVOY_INLINE void store_sums(float* c) {
+  _tile_stored(0, c, 128);
+  _tile_stored(1, c + 16, 128);
+  _tile_stored(2, c + 512, 128);
+  _tile_stored(3, c + 528, 128);
+}
+
+CONVOY_INLINE const Bf16* tile_rows(const Bf16* plane, std::int32_t row, const TileJoin* joins,
+                                    Bf16* joined) {
+  if (row >= 0) return plane + std::size_t(row) * kLanes;
+  if (row == kZeroRows) return kZeroTile;
+  const TileJoin& join = joins[-2 - row];
+  for (int half = 0; half < 2; ++half) {
+    const Bf16* from =
+        join.row[half] < 0 ? kZeroTile : plane + std::size_t(join.row[half]) * kLanes;
+    for (int r = 0; r < 8; ++r) store(joined + (half * 8 + r) * kLanes, load(from + r * kLanes));
+  }
+  return joined;
+}
+
+// The block whose sums wait to be finished.
+struct Waiting {
+  const float* sums = nullptr;
+  Bf16* to = nullptr;
+  std::uint32_t rows = 0;
+  int lot = 0;
+  int row = 32;  // next one to finish
+};
+
+// Finishes rows of one target plane.
+template <Finish::Kind kKind>
+struct Finisher {
+  Row bias, floor, sum = zero_row(), squares = zero_row();
+  const Layout* layout;
+  int plane;
+  float* logits;
+
+  Finisher(const TileProduct& p, const Finish& f, int which_plane)
+      : layout(&p.target), plane(which_plane), logits(f.logits_out) {
+    if (kKind == Finish::bias || kKind == Finish::logits)
+      bias = load_row(f.bias_lanes + plane * kLanes);
+    floor = same_row(f.relu ? 0.0f : -__builtin_inff());
+  }
+
+  static inline __attribute__((always_inline)) void finish_row(Finisher& self, Waiting& w) {
+    const int n = w.row++;
+    Row v = {_mm512_load_ps(w.sums + n * 32), _mm512_load_ps(w.sums + n * 32 + 16)};
+    if (kKind == Finish::bias) v = keep(lanes_if(w.rows, n), largest(v + self.bias, self.floor));
+    if (kKind == Finish::norm_sums) {
+      self.sum = self.sum + v;
+      self.squares = fused(v, v, self.squares);
+    }
+    if (kKind == Finish::logits) {
+      if (!((w.rows >> n) & 1)) return;
+      const Layout& l = *self.layout;
+      const int left = l.channels - self.plane * kLanes;
+      const __mmask32 lanes = left >= 32 ? ~0u : (1u << left) - 1;
+      float* to = self.logits + std::size_t(w.lot * l.lot + n) * l.channels + self.plane * kLanes;
+      v = v + self.bias;
+      _mm512_mask_storeu_ps(to, __mmask16(lanes), v.low);
+      _mm512_mask_storeu_ps(to + 16, __mmask16(lanes >> 16), v.high);
+      return;
+    }
+    store(w.to + n * kLanes, narrow(v));
+  }
+};
+
+template <Finish::Kind kKind, bool kStreamWeights>
+void product_span(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
+                  const Finish& f, std::size_t first, std::size_t last, int plane,
+                  double* partial) {
+  alignas(64) float sums[2][kBlock];
+  alignas(64) Bf16 joined[2][512];
+  Finisher<kKind> finisher(p, f, plane);
+  const int in_planes = p.source.planes;
+  const std::size_t source_plane = p.source.plane_size();
+  const Bf16* weights = pack + std::size_t(plane) * p.taps * in_planes * kBlock;
+  Waiting waiting;
+  for (std::size_t v = first; v < last; ++v) {
+    const int lot = int(v / p.target.blocks), block = int(v % p.target.blocks);
+    const Bf16* x = source + std::size_t(lot) * p.source.lot_size();
+    const TileStep* step = p.steps + p.begin[block];
+    const TileStep* end = p.steps + p.begin[block + 1];
+    const int products = int(end - step) * in_planes;
+    const int rows_per_product = products >= 32 ? 1
+                                 : products > 0 ? (32 + products - 1) / products
+                                                : 32;
+    zero_sums();
+    for (; step != end; ++step) {
+      const Bf16* w = weights + std::size_t(step->tap) * in_planes * kBlock;
+      const Bf16* from = x;
+      for (int i = 0; i < in_planes; ++i, w += kBlock, from += source_plane) {
+        const Bf16* a0 = tile_rows(from, step->row[0], p.joins, joined[0]);
+        const Bf16* a1 = tile_rows(from, step->row[1], p.joins, joined[1]);
+        multiply<kStreamWeights>(a0, a1, w);
+        for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
+          Finisher<kKind>::finish_row(finisher, waiting);
+      }
+    }
+    while (waiting.row < 32) Finisher<kKind>::finish_row(finisher, waiting);
+    float* c = sums[v & 1];
+    store_sums(c);
+    waiting = {.sums = c,
+               .to = target + block_at(p.target, lot, plane, block),
+               .rows = p.target.rows(lot, block),
+               .lot = lot,
+               .row = 0};
+  }
+  while (waiting.row < 32) Finisher<kKind>::finish_row(finisher, waiting);
+  if (kKind == Finish::norm_sums) {
+    add_to(partial + plane * kLanes, finisher.sum);
+    add_to(partial + p.target.lanes() + plane * kLanes, finisher.squares);
+  }
+}
+
+template <Finish::Kind kKind, bool kStreamWeights>
+void product_of_kind(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
+                     const Finish& f) {
+  const std::size_t total = std::size_t(p.target.lots) * p.target.blocks;
+  // A chunk's source rows stay in the second-level cache while every target plane passes over them.
+  const double bytes_per_block = double(p.source.lot_size()) / p.target.blocks * sizeof(Bf16);
+  std::size_t chunk = std::size_t(512e3 / bytes_per_block);
+  if (chunk < 4) chunk = 4;
+  const std::size_t weight_bytes =
+      std::size_t(p.taps) * p.source.planes * p.target.planes * kBlock * sizeof(Bf16);
+  const bool by_plane = total < 2 || weight_bytes > p.source.size() * sizeof(Bf16);
+  run_team(p.slots, [&](int thread, int team) {
+    configure_full_tiles();
+    const bool split_planes = by_plane && p.target.planes >= team;
+    double* partial = f.partial ? f.partial + std::size_t(thread) * 2 * p.target.lanes() : nullptr;
+    const std::size_t first = split_planes ? 0 : share(total, thread, team);
+    const std::size_t last = split_planes ? total : share(total, thread + 1, team);
+    const int first_plane = split_planes ? int(share(p.target.planes, thread, team)) : 0;
+    const int last_plane =
+        split_planes ? int(share(p.target.planes, thread + 1, team)) : p.target.planes;
+    for (std::size_t at = first; at < last; at += chunk) {
+      const std::size_t end = at + chunk < last ? at + chunk : last;
+      for (int plane = first_plane; plane < last_plane; ++plane) {
+        product_span<kKind, kStreamWeights>(p, source, pack, target, f, at, end, plane, partial);
+      }
+    }
+    _tile_release();
+  });
+}
+
+template <Finish::Kind kKind>
+void product_of_size(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
+                     const Finish& f) {
+  const bool fits = std::size_t(p.taps) * p.source.planes * kBlock * sizeof(Bf16) <= 40 << 10;
+  fits ? product_of_kind<kKind, false>(p, source, pack, target, f)
+       : product_of_kind<kKind, true>(p, source, pack, target, f);
+}
+
+}  // namespace
+
+void run_product(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
+                 const Finish& f) {
+  switch (f.kind) {
+    case Finish::plain:
+      return product_of_size<Finish::plain>(p, source, pack, target, f);
+    case Finish::bias:
+      return product_of_size<Finish::bias>(p, source, pack, target, f);
+    case Finish::norm_sums:
+      for (std::size_t i = 0; i < std::size_t(p.slots) * 2 * p.target.lanes(); ++i)
+        f.partial[i] = 0;
+      return product_of_size<Finish::norm_sums>(p, source, pack, target, f);
+    case Finish::logits:
+      return product_of_size<Finish::logits>(p, source, pack, target, f);
+  }
+}
+
+void finish_norm_sums(const Layout& l, int slots, const double* partial, Bf16* value) {
+  NormSums* trailer = l.trailer(value);
+  trailer->valid = 1;
+  double* sums = trailer->sum();
+  const int lanes = 2 * l.lanes();
+  for (int i = 0; i < lanes; ++i) {
+    sums[i] = 0;
+    for (int s = 0; s < slots; ++s) sums[i] += partial[std::size_t(s) * lanes + i];
+  }
+}
+
+}  // namespace convoy::amx

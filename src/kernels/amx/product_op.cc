@@ -1,0 +1,216 @@
+// Convolution and dense layers: bound lists and buffers around the kernels of product.h.
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/amx/ops.h"
+#include "kernels/amx/product.h"
+#include "kernels/amx/product_weights.h"
+#include "kernels/amx/rows.h"
+#include "kernels/parallel.h"
+
+namespace convoy::amx {
+
+namespace {
+
+WindowSpec window_of(const OpSpec& spec) {
+  const auto& c = std::get<Convolution>(spec.layer);
+  return {.height = spec.inputs[0].height,
+          .width = spec.inputs[0].width,
+          .out_height = spec.output.height,
+          .out_width = spec.output.width,
+          .kernel = c.kernel,
+          .stride = c.stride,
+          .padding = c.padding};
+}
+
+// Which target positions read which source positions, as far as the tiles see it.
+Windows windows_of(const OpSpec& spec, const ProductForm& form) {
+  if (form.dense) return whole_window(form.columns ? 1 : int(spec.inputs[0].area()));
+  if (!form.columns) return sliding_windows(window_of(spec));
+  return sliding_windows({.height = spec.output.height,
+                          .width = spec.output.width,
+                          .out_height = spec.output.height,
+                          .out_width = spec.output.width});
+}
+
+// How many target blocks are turned at once for weight gradients: all where that fits the
+// second-level cache.
+int chunk_blocks(const ProductForm& form, const Windows& w, const Layout& source,
+                 const Layout& target, int slots) {
+  if (form.dense) return target.blocks;
+  constexpr double kWhole = 640e3, kChunk = 448e3;
+  const double block_bytes = kBlock * sizeof(Bf16);
+  if (double(source.lots) * std::max(source.blocks, target.blocks) * block_bytes <= kWhole)
+    return target.blocks;
+  const int most =
+      std::clamp(int(kChunk / (block_bytes * form.shape.out_planes)), 1, target.blocks);
+  int count = (target.blocks + most - 1) / most;
+  while (source.lots * count % slots != 0 && count < target.blocks) ++count;
+  (void)w;
+  return std::max(1, std::min((target.blocks + count - 1) / count, target.blocks - 1));
+}
+
+class ProductOp : public Op {
+ public:
+  explicit ProductOp(const OpSpec& spec)
+      : spec_(spec),
+        form_(product_form(spec)),
+        slots_(threads()),
+        target_(layout_of(spec.output, spec.batch)) {
+    CHECK(form_.in % form_.groups == 0 && form_.out % form_.groups == 0,
+          "{}: groups must divide channels", spec.name);
+    if (const auto* c = std::get_if<Convolution>(&spec.layer)) {
+      has_bias_ = c->bias;
+      relu_ = c->relu;
+    } else {
+      has_bias_ = std::get<Dense>(spec.layer).bias;
+      relu_ = std::get<Dense>(spec.layer).relu;
+    }
+    plain_logits_ = spec.last && writes_plain_logits(spec);
+    bias_.assign(target_.lanes(), 0.0f);
+    const Windows windows = windows_of(spec, form_);
+    source_ = form_.columns ? make_layout(spec.batch, form_.in * form_.taps, windows.sources)
+                            : layout_of(spec.inputs[0], spec.batch);
+    forward_plan_ = plan_tiles(windows, target_.lot);
+    forward_ = product_of(source_, target_, forward_plan_);
+    if (spec.training) bind_backward(windows);
+    plan_memory();
+  }
+
+  const OpTraits& traits() const override { return traits_; }
+
+  void forward(const ForwardArgs& args) override {
+    const Bf16* source = import(args);
+    Bf16* pack = value(args.scratch + pack_at_);
+    pack_forward(form_.shape, spec_.weight, pack);
+    if (has_bias_) std::copy_n(spec_.bias, spec_.output.channels, bias_.begin());
+    Finish finish{.bias_lanes = bias_.data(), .relu = relu_};
+    finish.kind = plain_logits_        ? Finish::logits
+                  : has_bias_ || relu_ ? Finish::bias
+                  : spec_.training     ? Finish::norm_sums
+                                       : Finish::plain;
+    finish.partial = reinterpret_cast<double*>(args.scratch + partial_at_);
+    finish.logits_out = reinterpret_cast<float*>(args.output);
+    run_product(forward_, source, pack, value(args.output), finish);
+    if (plain_logits_) return;
+    leave_no_sums(target_, args.output);
+    if (finish.kind == Finish::norm_sums)
+      finish_norm_sums(target_, slots_, finish.partial, value(args.output));
+  }
+
+  void backward(const BackwardArgs& args) override {
+    Bf16* gradient = value(args.output_gradient);
+    if (plain_logits_) {
+      gradient = value(args.scratch + gradient_at_);
+      import_plain(target_, reinterpret_cast<const float*>(args.output_gradient), gradient);
+    }
+    if (relu_ || has_bias_) {
+      auto* partial = reinterpret_cast<double*>(args.scratch + partial_at_);
+      mask_and_sum(target_, slots_, relu_ ? value(args.output) : nullptr, gradient, partial);
+      if (has_bias_)
+        add_partials(slots_, target_.lanes(), spec_.output.channels, partial, spec_.bias_gradient);
+    }
+    const Bf16* source = form_.columns ? value(args.saved) : value(args.inputs[0]);
+    run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
+                       reinterpret_cast<float*>(args.scratch + own_sums_at_),
+                       spec_.weight_gradient);
+    clear_between_groups(form_, spec_.weight_gradient);
+    if (!spec_.wants_input_gradient || args.input_gradients.empty() || !args.input_gradients[0])
+      return;
+    Bf16* pack = value(args.scratch + pack_at_);
+    pack_backward(form_.shape, spec_.weight, pack);
+    run_product(backward_, gradient, pack, value(args.input_gradients[0]), Finish{});
+  }
+
+ private:
+  TileProduct product_of(const Layout& source, const Layout& target, const TilePlan& plan) const {
+    return {.source = source,
+            .target = target,
+            .taps = form_.shape.taps,
+            .begin = plan.begin.data(),
+            .steps = plan.steps.data(),
+            .joins = plan.joins.data(),
+            .slots = slots_};
+  }
+
+  void bind_backward(const Windows& windows) {
+    if (spec_.wants_input_gradient && !form_.columns) {
+      backward_plan_ = plan_tiles(inverse(windows), target_.lot);
+      backward_ = product_of(target_, source_, backward_plan_);
+    }
+    chunks_ =
+        plan_gathers(windows, target_.lot, chunk_blocks(form_, windows, source_, target_, slots_));
+    for (const GatherChunk& c : chunks_) {
+      views_.push_back({.first = c.first,
+                        .last = c.last,
+                        .gather_count = int(c.gathers.size()),
+                        .gathers = c.gathers.data(),
+                        .begin = c.begin.data(),
+                        .pairs = c.pairs.data()});
+    }
+    weights_ = {.source = source_,
+                .target = target_,
+                .shape = form_.shape,
+                .chunks = views_.data(),
+                .chunk_count = int(views_.size()),
+                .slots = slots_};
+  }
+
+  void plan_memory() {
+    Cutter scratch;
+    pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
+    partial_at_ = scratch.take(std::size_t(slots_) * 2 * target_.lanes() * sizeof(double));
+    if (form_.columns && !form_.dense)
+      padded_at_ = scratch.take(padded_image_size(columns()) * sizeof(Bf16));
+    if (form_.columns && !spec_.training) columns_at_ = scratch.take(source_.bytes());
+    if (spec_.training) {
+      turned_at_ = scratch.take(turned_size(weights_) * sizeof(Bf16));
+      own_sums_at_ = scratch.take(own_sums_size(weights_) * sizeof(float));
+      if (plain_logits_) gradient_at_ = scratch.take(target_.bytes());
+    }
+    traits_ = {.reads_inputs = spec_.training && !form_.columns,
+               .reads_output = spec_.training && relu_,
+               .spoils_gradient = relu_,
+               .saved_bytes = spec_.training && form_.columns ? source_.bytes() : 0,
+               .scratch_bytes = scratch.size()};
+  }
+
+  ColumnSpec columns() const {
+    return {.batch = spec_.batch, .channels = form_.in, .window = window_of(spec_)};
+  }
+
+  // The source value: the input itself, or made from the network's plain input.
+  const Bf16* import(const ForwardArgs& args) const {
+    if (!form_.columns) return value(args.inputs[0]);
+    Bf16* to = value(spec_.training ? args.saved : args.scratch + columns_at_);
+    const auto* plain = reinterpret_cast<const float*>(args.inputs[0]);
+    if (form_.dense) {
+      import_plain(source_, plain, to);
+    } else {
+      import_columns(columns(), source_, plain, value(args.scratch + padded_at_), to);
+    }
+    return to;
+  }
+
+  OpSpec spec_;
+  ProductForm form_;
+  int slots_;
+  Layout source_, target_;
+  bool has_bias_ = false, relu_ = false, plain_logits_ = false;
+  std::vector<float> bias_;
+  TilePlan forward_plan_, backward_plan_;
+  TileProduct forward_, backward_;
+  std::vector<GatherChunk> chunks_;
+  std::vector<GatherView> views_;
+  WeightProduct weights_;
+  std::size_t pack_at_ = 0, partial_at_ = 0, padded_at_ = 0, columns_at_ = 0, turned_at_ = 0,
+              own_sums_at_ = 0, gradient_at_ = 0;
+  OpTraits traits_;
+};
+
+}  // namespace
+
+std::unique_ptr<Op> make_product(const OpSpec& spec) { return std::make_unique<ProductOp>(spec); }
+
+}  // namespace convoy::amx

@@ -1,0 +1,90 @@
+// Kernels that work row by row: conversions, elementwise layers, batch norm, pooling. Values in the
+// layout of layout.h. `slots` is the number of threads at most; partial sums are [slots][...] of
+// double.
+#pragma once
+
+#include "kernels/amx/layout.h"
+#include "kernels/amx/windows.h"
+
+namespace convoy::amx {
+
+// Plain f32 [batch][channels][positions] to a value and back.
+void import_plain(const Layout& layout, const float* plain, Bf16* value);
+void export_plain(const Layout& layout, const Bf16* value, float* plain);
+
+// The windows of a plain image as channels: value channel (c * kernel + ky) * kernel + kx at
+// position (oy, ox).
+struct ColumnSpec {
+  int batch = 0, channels = 0;
+  WindowSpec window;
+};
+std::size_t padded_image_size(const ColumnSpec& spec);  // numbers of scratch
+void import_columns(const ColumnSpec& spec, const Layout& layout, const float* plain, Bf16* padded,
+                    Bf16* value);
+
+void relu_forward(const Layout& layout, const Bf16* x, Bf16* y);
+// to = gradient where y > 0, else 0.
+void relu_backward(const Layout& layout, const Bf16* y, const Bf16* gradient, Bf16* to);
+void add_values(const Layout& layout, const Bf16* a, const Bf16* b, bool relu, Bf16* y);
+// y = x * scale where the row's bit is set, else 0; bits: [rows of the value] words of 32 lanes.
+void scale_where(const Layout& layout, const std::uint32_t* bits, float scale, const Bf16* x,
+                 Bf16* y);
+
+// A target plane put together from lanes of source planes: target lane l is source lane (l -
+// rotate) mod 32 for l in `lanes`.
+struct LanePiece {
+  int source = 0;  // which value
+  int plane = 0;   // of that value
+  int rotate = 0;
+  std::uint32_t lanes = 0;
+};
+struct SourceValue {
+  const Bf16* value;
+  int planes;
+};
+// Pieces of target plane p: [begin[p], begin[p + 1]).
+void regroup(const Layout& target, const std::int32_t* begin, const LanePiece* pieces,
+             const SourceValue* sources, Bf16* value);
+
+// Batch norm over lanes. y = scale * x + shift (+ residual), then ReLU.
+struct NormLanes {
+  const float* scale;
+  const float* shift;
+};
+void norm_sums(const Layout& layout, int slots, const Bf16* x,
+               double* partial);  // [2][lanes]: of x, of x * x
+void norm_apply(const Layout& layout, NormLanes lanes, bool relu, const Bf16* x,
+                const Bf16* residual, Bf16* y);
+// g is the gradient where the output was positive (relu), else as it is. `y` may be null: then the
+// sign is computed from x anew.
+struct NormGradient {
+  const Bf16* x;
+  const Bf16* gradient;
+  const Bf16* y;
+  NormLanes lanes;
+  bool relu;
+};
+void norm_gradient_sums(const Layout& layout, int slots, const NormGradient& n,
+                        double* partial);  // [2][lanes]: of g, of g * x
+// to = a * g + b * x + c, by lanes; and g itself into `masked` where that is not null.
+void norm_gradient(const Layout& layout, const NormGradient& n, const float* a, const float* b,
+                   const float* c, Bf16* to, Bf16* masked);
+
+struct WindowView {
+  const int* begin;
+  const Reference* references;
+};
+// index: [lots][planes][target positions][lot][32], the tap of the largest; may be null.
+void max_pool_forward(const Layout& source, const Layout& target, WindowView windows, const Bf16* x,
+                      Bf16* y, std::uint8_t* index);
+// `windows` are inverse: for each source position the targets that read it.
+void max_pool_backward(const Layout& source, const Layout& target, WindowView windows,
+                       const Bf16* gradient, const std::uint8_t* index, Bf16* to);
+// y[t] = factor[t] * sum of x over the window; backwards: to[s] = sum over targets t of factor[t] *
+// gradient[t].
+void average_pool_forward(const Layout& source, const Layout& target, WindowView windows,
+                          const float* factor, const Bf16* x, Bf16* y);
+void average_pool_backward(const Layout& source, const Layout& target, WindowView windows,
+                           const float* factor, const Bf16* gradient, Bf16* to);
+
+}  // namespace convoy::amx
