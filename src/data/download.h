@@ -13,7 +13,8 @@ namespace convoy {
 
 struct GetOptions {
   std::filesystem::path root = "data";
-  std::filesystem::path from;  // an archive, a file or a folder that the user has; empty: fetch it
+  std::filesystem::path from =
+      {};  // an archive, a file or a folder that the user has; empty: fetch it
   std::function<void(const std::string& what)> progress = [](const std::string&) {};
 };
 

@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSearchDepth = 3;
+constexpr int kSearchDepth = 6;
+constexpr std::size_t kMaxSearched = 100'000;
 constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t(256) << 20;
 constexpr std::size_t kLabelsPerPicture = 10000;
 constexpr double kUnpackDeadline_s = 120;
@@ -55,6 +56,9 @@ std::vector<fs::path> files_below(const fs::path& folder) {
     if (it.depth() >= kSearchDepth) it.disable_recursion_pending();
     std::error_code gone;
     if (it->is_regular_file(gone)) files.push_back(it->path());
+    if (files.size() > kMaxSearched)
+      throw DataError("{}: more than {} files; give the folder that holds the set itself",
+                      folder.string(), kMaxSearched);
   }
   if (error) throw DataError("{}: cannot search the folder: {}", folder.string(), error.message());
   std::sort(files.begin(), files.end());
@@ -89,7 +93,7 @@ void Gather::search(const fs::path& source) {
   else if (is_archive_name(name))
     search_archive(source);
   else if (wanted(name))
-    take(source.string(), read_bounded(source));
+    take(name, source.string(), read_bounded(source));
   else
     throw DataError("{}: neither a file of {} nor an archive (.tgz, .tar.gz, .tar, .deb) of them",
                     source.string(), set_.name);
@@ -99,7 +103,7 @@ void Gather::search(const fs::path& source) {
 void Gather::search_folder(const fs::path& source) {
   const std::vector<fs::path> files = files_below(source);
   for (const fs::path& path : files)
-    if (wanted(path.string())) take(path.string(), read_bounded(path));
+    if (wanted(path.string())) take(path.string(), path.string(), read_bounded(path));
   for (const fs::path& path : files)
     if (!missing_.empty() && is_archive_name(path.filename().string())) search_archive(path);
 }
@@ -109,7 +113,7 @@ void Gather::search_archive(const fs::path& source) {
   read_tar(
       source, {}, [&](const std::string& path) { return wanted(path); },
       [&](const std::string& path, std::vector<std::uint8_t> bytes) {
-        take(source.string() + ":" + path, std::move(bytes));
+        take(path, source.string() + ":" + path, std::move(bytes));
       });
 }
 
@@ -135,20 +139,22 @@ bool Gather::wanted(const std::string& path) const {
          is_labels(path, "test");
 }
 
-void Gather::take(const std::string& path, std::vector<std::uint8_t> bytes) {
+void Gather::take(const std::string& path, const std::string& from,
+                  std::vector<std::uint8_t> bytes) {
   const std::string name = plain_name(path);
-  if (!missing_.contains(name)) return take_picture(path, std::move(bytes));
+  if (!missing_.contains(name)) return take_picture(path, from, std::move(bytes));
   const auto file = std::find_if(set_.files.begin(), set_.files.end(),
                                  [&](const CatalogFile& f) { return f.name == name; });
-  if (is_gzip(bytes)) bytes = gunzip(bytes, std::size_t(file->bytes), path);
-  put_in_place(*file, bytes, path);
+  if (is_gzip(bytes)) bytes = gunzip(bytes, std::size_t(file->bytes), from);
+  put_in_place(*file, bytes, from);
 }
 
-void Gather::take_picture(const std::string& path, std::vector<std::uint8_t> bytes) {
+void Gather::take_picture(const std::string& path, const std::string& from,
+                          std::vector<std::uint8_t> bytes) {
   if (is_labels(path, "train"))
-    train_labels_ = parse_cifar_labels(bytes, path);
+    train_labels_ = parse_cifar_labels(bytes, from);
   else if (is_labels(path, "test"))
-    test_labels_ = parse_cifar_labels(bytes, path);
+    test_labels_ = parse_cifar_labels(bytes, from);
   else
     pictures_[picture_target(path)] = std::move(bytes);
   convert_pictures();

@@ -21,7 +21,7 @@ class Gather {
   Gather(const CatalogSet& set, std::filesystem::path folder, std::set<std::string> missing,
          std::function<void(const std::string&)> progress);
 
-  // A folder (searched three levels deep), a tar archive (gzipped or not), a Debian package or a
+  // A folder (searched six levels deep), a tar archive (gzipped or not), a Debian package or a
   // single file. Throws DataError where something in it is damaged or has a wrong checksum.
   void search(const std::filesystem::path& source);
 
@@ -32,8 +32,10 @@ class Gather {
   void search_archive(const std::filesystem::path& source);
   void search_package(const std::filesystem::path& source);
   bool wanted(const std::string& path) const;
-  void take(const std::string& path, std::vector<std::uint8_t> bytes);
-  void take_picture(const std::string& path, std::vector<std::uint8_t> bytes);
+  // `path` tells which file it is, `from` is what errors call it.
+  void take(const std::string& path, const std::string& from, std::vector<std::uint8_t> bytes);
+  void take_picture(const std::string& path, const std::string& from,
+                    std::vector<std::uint8_t> bytes);
   void convert_pictures();
   void put_in_place(const CatalogFile& file, const std::vector<std::uint8_t>& bytes,
                     const std::string& from);

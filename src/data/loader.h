@@ -22,7 +22,7 @@ struct LoaderOptions {
   int rank =
       0;  // this loader's share of each global batch is one of `size`: exactly once per epoch,
   int size = 1;  // shares differ by at most one sample
-  AugmentOptions augment;
+  AugmentOptions augment = {};
   int threads = 1;   // that prepare batches ahead
   int prefetch = 4;  // batches ready at most
 };

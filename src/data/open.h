@@ -16,7 +16,7 @@ struct DataOptions {
   std::filesystem::path root =
       "data";             // where `convoy data get` puts things: root/mnist, root/cifar10, ...
   std::size_t limit = 0;  // first N training samples; 0 means all
-  Shape image_size;       // for folders: what images are resized and cropped to; {} means 3x224x224
+  Shape image_size = {};  // for folders: what images are resized and cropped to; {} means 3x224x224
   std::uint64_t seed = 1;  // synthetic
 };
 
