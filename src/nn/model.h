@@ -13,12 +13,11 @@
 #include "kernels/family.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
+#include "nn/precision.h"
 
 namespace convoy {
 
 class Graph;
-
-enum class Precision { f32, bf16 };
 
 struct ModelOptions {
   int batch = 128;

@@ -1,0 +1,270 @@
+// The f32 engine against the plain reference: every layer in small networks, every network of the zoo.
+#include "nn/model.h"
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "nn/model_test_support.h"
+#include "nn/zoo.h"
+
+namespace convoy {
+namespace {
+
+using testing::random_batch;
+using testing::reference_of;
+using testing::relative_error;
+using testing::shake;
+
+constexpr double kValueTolerance = 1e-4;
+// A ReLU or a maximum that falls the other way in f32 than in f64 moves a gradient by more than rounding; deep networks have some.
+constexpr double kGradientTolerance = 2e-3;
+
+struct Tolerance {
+  double value = kValueTolerance;
+  double gradient = kGradientTolerance;
+};
+
+void expect_agreement(const Network& written, int size, const Tolerance& tolerance = {}) {
+  const Network network = without_dropout(written);
+  Model model(network, {.batch = size, .threads = 2, .label_smoothing = 0.1f});
+  shake(model.parameters());
+  const Batch batch = random_batch(network, size);
+
+  ReferenceGraph evaluated = reference_of(model, size);
+  const auto expected_evaluation = evaluated.forward(std::span<const float>(batch.images), batch.labels, 0, false);
+  const Outcome evaluation = model.evaluate(batch);
+  EXPECT_LT(relative_error(model.logits(), evaluated.logits()), tolerance.value) << "evaluation";
+  EXPECT_NEAR(evaluation.loss_sum, expected_evaluation.loss_sum, 1e-3 * (1 + std::abs(expected_evaluation.loss_sum)));
+  EXPECT_EQ(evaluation.correct, expected_evaluation.correct);
+
+  ReferenceGraph reference = reference_of(model, size);
+  const auto expected = reference.forward(std::span<const float>(batch.images), batch.labels, 0.1, true);
+  reference.backward();
+  const Outcome outcome = model.forward(batch);
+  EXPECT_LT(relative_error(model.logits(), reference.logits()), tolerance.value) << "training";
+  EXPECT_NEAR(outcome.loss_sum, expected.loss_sum, 1e-3 * (1 + std::abs(expected.loss_sum)));
+  std::vector<NodeId> done;
+  model.backward([&](NodeId node) { done.push_back(node); });
+  EXPECT_TRUE(std::is_sorted(done.rbegin(), done.rend())) << "last layer first";
+
+  std::vector<float> plain;
+  for (const Parameter& parameter : model.parameters().list()) {
+    plain.resize(parameter.spec.count());
+    model.parameters().export_gradients(parameter, plain);
+    const std::vector<double>& wanted = reference.gradient(parameter.spec.name);
+    double norm = 0;
+    for (double value : wanted) norm += value * value;
+    // A bias in front of a batch norm has no effect: its gradient is rounding only.
+    if (std::sqrt(norm) < 1e-9) continue;
+    EXPECT_LT(relative_error(plain, wanted), tolerance.gradient) << parameter.spec.name;
+  }
+  for (const Buffer& buffer : model.parameters().buffers())
+    EXPECT_LT(relative_error(buffer.values, reference.numbers(buffer.name)), tolerance.value) << buffer.name;
+}
+
+// A network around one layer: something trained before it and after it, so that gradients pass through it both ways.
+Network around(Shape input, int channels, const std::vector<Layer>& layers) {
+  Network network("around", input);
+  network.then("before", Convolution{.channels = channels, .kernel = 3, .padding = 1});
+  for (std::size_t i = 0; i < layers.size(); ++i) network.then(fmt::format("layer{}", i), layers[i]);
+  network.then("head", Dense{.features = 5});
+  return network;
+}
+
+struct Case {
+  std::string name;
+  Network network;
+};
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+std::vector<Case> layer_cases() {
+  const Shape image{3, 11, 9};
+  Network residual("residual", image);
+  residual.then("stem", Convolution{.channels = 32, .kernel = 3, .padding = 1, .bias = false});
+  const NodeId start = residual.then("stem.relu", Relu{});
+  residual.then("conv1", Convolution{.channels = 32, .kernel = 3, .padding = 1, .bias = false});
+  residual.then("bn1", BatchNorm{});
+  residual.then("relu1", Relu{});
+  residual.then("conv2", Convolution{.channels = 32, .kernel = 3, .padding = 1, .bias = false});
+  const NodeId end = residual.then("bn2", BatchNorm{});
+  residual.add("add", Add{}, {end, start});
+  const NodeId middle = residual.then("relu2", Relu{});
+  const NodeId once = residual.add("side", Convolution{.channels = 32, .kernel = 1}, {middle});
+  residual.add("add2", Add{}, {middle, once});
+  residual.add("twice", Add{}, {NodeId(residual.nodes().size()) - 1, NodeId(residual.nodes().size()) - 1});
+  residual.then("pool", AdaptiveAveragePool{});
+  residual.then("fc", Dense{.features = 4});
+
+  const auto branches = [&](int a, int b) {
+    Network network("branches", image);
+    const NodeId stem = network.then("stem", Convolution{.channels = 24, .kernel = 3});
+    const NodeId left = network.add("left", Convolution{.channels = a, .kernel = 1}, {stem});
+    network.add("right", MaxPool{.kernel = 3, .stride = 1, .padding = 1}, {stem});
+    const NodeId right = network.then("right.conv", Convolution{.channels = b, .kernel = 3, .padding = 1});
+    network.add("concat", Concat{}, {left, right, stem});
+    network.then("fc", Dense{.features = 6});
+    return network;
+  };
+  return {
+      {"convolution", around(image, 32, {Convolution{.channels = 48, .kernel = 3, .padding = 1}, Relu{}})},
+      {"convolution_odd_channels", around(image, 20, {Convolution{.channels = 50, .kernel = 5}, Relu{}})},
+      {"convolution_stride", around(image, 16, {Convolution{.channels = 32, .kernel = 3, .stride = 2, .padding = 1}})},
+      {"convolution_1x1_stride", around(image, 16, {Convolution{.channels = 32, .kernel = 1, .stride = 2, .bias = false}})},
+      {"convolution_groups", around(image, 32, {Convolution{.channels = 64, .kernel = 3, .padding = 1, .groups = 2}})},
+      {"convolution_depthwise", around(image, 32, {Convolution{.channels = 32, .kernel = 3, .groups = 32, .bias = false}})},
+      {"convolution_to_one_pixel", around({3, 5, 5}, 8, {Convolution{.channels = 12, .kernel = 5}, Relu{}})},
+      {"batch_norm", around(image, 20, {BatchNorm{}})},
+      {"batch_norm_relu", around(image, 32, {BatchNorm{.epsilon = 1e-3f}, Relu{}})},
+      {"relu_alone", around(image, 16, {AveragePool{}, Relu{}})},
+      {"max_pool", around(image, 16, {Relu{}, MaxPool{}})},
+      {"max_pool_overlapping", around(image, 24, {MaxPool{.kernel = 3, .stride = 2, .padding = 1}})},
+      {"max_pool_ceil", around(image, 16, {MaxPool{.kernel = 3, .stride = 2, .ceil_mode = true}})},
+      {"max_pool_vector", around({3, 4, 4}, 20, {MaxPool{.kernel = 4, .stride = 4}})},
+      {"average_pool", around(image, 16, {AveragePool{.kernel = 3, .stride = 2, .padding = 1}})},
+      {"average_pool_ceil_uncounted",
+       around(image, 16, {AveragePool{.kernel = 3, .stride = 2, .padding = 1, .ceil_mode = true, .count_padding = false}})},
+      {"adaptive_uneven", around(image, 16, {AdaptiveAveragePool{.height = 4, .width = 5}})},
+      {"global_odd_channels", around(image, 20, {AdaptiveAveragePool{}})},
+      {"dense_relu", around(image, 16, {Dense{.features = 37}, Relu{}, Dense{.features = 20, .bias = false}, Relu{}})},
+      {"local_response_norm", around(image, 32, {LocalResponseNorm{.alpha = 0.1f}})},
+      {"local_response_norm_odd", around(image, 20, {LocalResponseNorm{.size = 3, .alpha = 0.1f, .k = 2}})},
+      {"residual", residual},
+      {"concat_blocks", branches(16, 32)},
+      {"concat_lanes", branches(20, 7)},
+      {"unread_rows", around({1, 28, 28}, 32, {Relu{}, MaxPool{}, Convolution{.channels = 32, .kernel = 3}, Relu{}, MaxPool{},
+                                              Convolution{.channels = 16, .kernel = 3}, Relu{}, MaxPool{}})},
+      {"dense_first", [] {
+         Network network("dense_first", {2, 3, 5});
+         network.then("fc1", Dense{.features = 9});
+         network.then("relu", Relu{});
+         network.then("fc2", Dense{.features = 3});
+         return network;
+       }()},
+  };
+}
+
+class LayerTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LayerTest, AgreesWithReference) {
+  for (int size : {1, 3, 8}) {
+    SCOPED_TRACE(size);
+    expect_agreement(GetParam().network, size);
+  }
+}
+
+// Central differences of the engine itself, along a random direction through all parameters.
+TEST_P(LayerTest, PassesNumericalGradientCheck) {
+  const Network network = without_dropout(GetParam().network);
+  Model model(network, {.batch = 4, .threads = 1});
+  shake(model.parameters());
+  const Batch batch = random_batch(network, 4);
+  model.forward(batch);
+  model.backward();
+  std::vector<float> start(model.parameters().values().begin(), model.parameters().values().end());
+  const std::vector<float> gradient(model.parameters().gradients().begin(), model.parameters().gradients().end());
+  // Along the gradient itself: the slope is its norm, the largest there is, so that f32 rounding of the loss matters least.
+  double norm = 0;
+  for (float value : gradient) norm += double(value) * value;
+  norm = std::sqrt(norm);
+  ASSERT_GT(norm, 0);
+  const auto loss_at = [&](double distance) {
+    std::span<float> values = model.parameters().values();
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = start[i] + float(distance * gradient[i] / norm);
+    return model.forward(batch).loss_sum / batch.size();
+  };
+  const double step = 2e-3;
+  const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
+  EXPECT_NEAR(slope, norm, 0.03 * norm + 1e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layers, LayerTest, ::testing::ValuesIn(layer_cases()),
+                         [](const auto& named) { return named.param.name; });
+
+class ZooTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(ZooTest, SlowAgreesWithReference) {
+  const std::string name = GetParam();
+  const bool mnist = name == "shallow" || name == "mnist_cnn";
+  const bool deep = name == "resnet101" || name == "resnet152";
+  const Shape small = mnist ? Shape{1, 28, 28} : deep ? Shape{3, 16, 16} : Shape{3, 32, 32};
+  // A hundred layers with few samples per batch norm amplify rounding.
+  const Tolerance loose{.value = 2e-3, .gradient = 0.05};
+  expect_agreement(make_network(name, small, 10), 4, loose);
+  if (!mnist) expect_agreement(make_network(name, {3, 65, 65}, 7), 2, loose);
+}
+
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, ::testing::ValuesIn(zoo_names()), [](const auto& named) { return named.param; });
+
+TEST(Model, SameSeedSameBits) {
+  const Network network = make_network("mnist_cnn", {1, 28, 28}, 10);
+  std::vector<std::string> digests;
+  for (int run = 0; run < 2; ++run) {
+    Model model(network, {.batch = 6, .threads = 2});
+    const Batch batch = random_batch(network, 6);
+    model.forward(batch);
+    model.backward();
+    std::span<float> values = model.parameters().values();
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= 0.1f * model.parameters().gradients()[i];
+    digests.push_back(model.parameters().sha256());
+  }
+  EXPECT_EQ(digests[0], digests[1]);
+}
+
+// The last batch of an epoch is smaller: its result is that of a model made for that size.
+TEST(Model, SmallerBatchIsExact) {
+  const Network network = without_dropout(make_network("mnist_cnn", {1, 28, 28}, 10));
+  Model large(network, {.batch = 16}), small(network, {.batch = 5});
+  const Batch batch = random_batch(network, 5);
+  large.forward(random_batch(network, 16));
+  large.backward();
+  const Outcome a = large.forward(batch), b = small.forward(batch);
+  large.backward();
+  small.backward();
+  EXPECT_EQ(a.samples, 5);
+  EXPECT_NEAR(a.loss_sum, b.loss_sum, 1e-4);
+  std::vector<float> x, y;
+  for (const Parameter& parameter : large.parameters().list()) {
+    x.resize(parameter.spec.count());
+    y.resize(parameter.spec.count());
+    large.parameters().export_gradients(parameter, x);
+    small.parameters().export_gradients(*small.parameters().find(parameter.spec.name), y);
+    EXPECT_LT(relative_error(x, y), 1e-4) << parameter.spec.name;
+  }
+}
+
+TEST(Model, DropoutDependsOnTheSampleAndNotOnItsPlace) {
+  Network network("dropout", {64, 1, 1});
+  network.then("drop", Dropout{.rate = 0.5f});
+  network.then("fc", Dense{.features = 3});
+  Model model(network, {.batch = 2});
+  Batch batch = random_batch(network, 2);
+  for (int i = 0; i < 64; ++i) batch.images[64 + i] = batch.images[i];
+  batch.samples = {5, 9};
+  model.forward(batch);
+  const std::vector<float> first(model.logits().begin(), model.logits().end());
+  batch.samples = {9, 5};
+  model.forward(batch);
+  for (int c = 0; c < 3; ++c) {
+    EXPECT_EQ(model.logits()[c], first[3 + c]);
+    EXPECT_EQ(model.logits()[3 + c], first[c]);
+  }
+  EXPECT_NE(first[0], first[3]);
+  batch.epoch = 1;
+  model.forward(batch);
+  EXPECT_NE(model.logits()[0], first[3]);
+}
+
+TEST(Model, HugeLogitsGiveAFiniteLoss) {
+  const Network network = make_network("shallow", {1, 28, 28}, 10);
+  Model model(network, {.batch = 4});
+  for (float& value : model.parameters().values()) value *= 30;
+  const Outcome outcome = model.forward(random_batch(network, 4));
+  EXPECT_TRUE(std::isfinite(outcome.loss_sum));
+  model.backward();
+  for (float gradient : model.parameters().gradients()) ASSERT_TRUE(std::isfinite(gradient));
+}
+
+}  // namespace
+}  // namespace convoy

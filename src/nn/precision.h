@@ -1,0 +1,15 @@
+// The numbers a network computes with.
+#pragma once
+
+#include <string>
+
+namespace convoy {
+
+enum class Precision { f32, bf16 };
+
+std::string precision_name(Precision precision);
+
+// "f32", "bf16" or "auto" (what is fastest on this CPU). Throws ConfigError otherwise.
+Precision parse_precision(const std::string& text);
+
+}  // namespace convoy
