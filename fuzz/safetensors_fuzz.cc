@@ -1,5 +1,6 @@
 // The bytes of a safetensors file: whatever they are, the parser returns tensors that lie inside
 // the file or throws DataError.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

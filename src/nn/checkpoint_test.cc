@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 
 #include "base/error.h"
 #include "base/rng.h"
