@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "nn/model.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 
@@ -108,6 +107,5 @@ void check_config(const TrainConfig& config);
 OptimizerOptions optimizer_options(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 AugmentOptions augment_options(const TrainConfig& config);
-Precision choose_precision(const TrainConfig& config);
 
 }  // namespace convoy

@@ -87,8 +87,4 @@ AugmentOptions augment_options(const TrainConfig& config) {
                                   : AugmentOptions{};
 }
 
-Precision choose_precision(const TrainConfig& config) {
-  return config.precision == "bf16" ? Precision::bf16 : Precision::f32;
-}
-
 }  // namespace convoy

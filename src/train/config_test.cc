@@ -63,7 +63,11 @@ TEST(Config, TypeErrorsNameFileLineFieldAndBothKinds) {
   EXPECT_THAT(toml_error("lr = nan"), AllOf(HasSubstr("lr"), HasSubstr("nan")));
   EXPECT_THAT(toml_error("lr = -inf"), HasSubstr("lr"));
   EXPECT_THAT(toml_error("model = 3"), HasSubstr("model must be a text"));
-  EXPECT_THAT(toml_error("[model]\na = 1"), HasSubstr("a table"));
+  EXPECT_THAT(toml_error("lr = 1\n[model]\na = 1"), HasSubstr("run.toml:2: tables"));
+  EXPECT_THAT(toml_error("model = {a = 1}"), HasSubstr("run.toml:1: tables"));
+  EXPECT_THAT(toml_error("[,'-"), HasSubstr("run.toml:1"));
+  EXPECT_THAT(toml_error("model.a = 1"), HasSubstr("a table"));
+  EXPECT_EQ(toml_error("milestones = [\n  1, # one\n  2,\n]\nmodel = '[{'\n"), "");
   EXPECT_THAT(toml_error("milestones = ['a']"), HasSubstr("list of numbers"));
   EXPECT_THAT(toml_error("milestones = [3, 1]"), HasSubstr("rising"));
   EXPECT_THAT(toml_error("model = "), HasSubstr("run.toml:1"));

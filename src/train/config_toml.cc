@@ -1,12 +1,20 @@
 // Configuration files.
-#include <cmath>
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include "base/error.h"
 #include "base/nearest.h"
 #include "train/config.h"
+
+// Where malformed input breaks an assumption of toml++ 3.3 it would meet undefined behaviour: it
+// shall throw instead.
+namespace convoy {
+struct Malformed {};
+inline constexpr void require(bool holds) {
+  if (!holds) throw Malformed();
+}
+}  // namespace convoy
+#undef NDEBUG
+#define TOML_ASSERT(expr) ::convoy::require(static_cast<bool>(expr))
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
 
 namespace convoy {
 namespace {
@@ -14,38 +22,67 @@ namespace {
 // Longer files are no configurations; the bound keeps hostile ones cheap.
 constexpr std::size_t kMaxBytes = 1 << 20;
 
-// toml++ 3.3 meets undefined behaviour where a letter beyond ASCII stands outside quotes and
-// comments, and no key or value of ours has one there. Texts over several lines, which would make
-// "outside" hard to tell, have no use here.
-void check_letters(std::string_view text, const std::string& file) {
-  int line = 1;
-  char quote = 0;  // that ends the text we are in
-  bool comment = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char letter = text[i];
-    if (letter == '\n') {
-      ++line;
-      quote = 0;
-      comment = false;
-    } else if (comment) {
-      continue;
-    } else if (quote) {
-      if (letter == '\\' && quote == '"' && i + 1 < text.size() && text[i + 1] != '\n')
-        ++i;
-      else if (letter == quote)
-        quote = 0;
-    } else if (letter == '"' || letter == '\'') {
-      if (text.substr(i, 3) == std::string(3, letter))
-        throw ConfigError("{}:{}: a text must stand on one line, in one pair of quotes", file,
-                          line);
-      quote = letter;
-    } else if (letter == '#') {
-      comment = true;
-    } else if (static_cast<unsigned char>(letter) >= 0x80) {
-      throw ConfigError("{}:{}: letters beyond ASCII must stand in quotes", file, line);
+// A configuration is lines of `key = value`. The rest of TOML (tables, texts over several lines,
+// letters beyond ASCII outside quotes) has no use here and is refused before toml++ sees it, whose
+// version 3.3 meets undefined behaviour on malformed table headers and on some letters outside
+// quotes.
+class FormCheck {
+ public:
+  FormCheck(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  void run() {
+    for (; at_ < text_.size(); ++at_) {
+      const char letter = text_[at_];
+      if (letter == '\n')
+        next_line();
+      else if (quote_)
+        in_quotes(letter);
+      else if (!comment_)
+        outside(letter);
     }
   }
-}
+
+ private:
+  void next_line() {
+    ++line_;
+    quote_ = 0;
+    comment_ = false;
+    if (depth_ == 0) value_ = false;
+  }
+  void in_quotes(char letter) {
+    if (letter == '\\' && quote_ == '"' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n')
+      ++at_;
+    else if (letter == quote_)
+      quote_ = 0;
+  }
+  void outside(char letter) {
+    if (letter == '"' || letter == '\'') {
+      if (text_.substr(at_, 3) == std::string(3, letter))
+        refuse("a text must stand on one line, in one pair of quotes");
+      quote_ = letter;
+    }
+    if (letter == '#') comment_ = true;
+    if (letter == '=') value_ = true;
+    if (letter == '{' || letter == '}' || (letter == '[' && !value_))
+      refuse("tables are not known here: write lines of key = value");
+    if (letter == '[') ++depth_;
+    if (letter == ']' && depth_ > 0) --depth_;
+    if (static_cast<unsigned char>(letter) >= 0x80)
+      refuse("letters beyond ASCII must stand in quotes");
+  }
+  [[noreturn]] void refuse(const char* why) const {
+    throw ConfigError("{}:{}: {}", file_, line_, why);
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  char quote_ = 0;  // that ends the text we are in
+  bool comment_ = false;
+  bool value_ = false;  // after the line's '='
+  int depth_ = 0;       // of arrays
+};
 
 const char* kind_name(const toml::node& node) {
   switch (node.type()) {
@@ -92,6 +129,16 @@ const ConfigField& field_named(std::string_view key, const std::string& place) {
                     nearest(key.substr(0, 100), names));
 }
 
+toml::table parse(std::string_view text, const std::string& file) {
+  try {
+    return toml::parse(text);
+  } catch (const toml::parse_error& error) {
+    throw ConfigError("{}:{}: {}", file, error.source().begin.line, error.description());
+  } catch (const Malformed&) {
+    throw ConfigError("{}: this is not TOML: write lines of key = value", file);
+  }
+}
+
 struct Printer {
   const TrainConfig& config;
   // JSON's escapes are TOML's, but for DEL.
@@ -123,14 +170,10 @@ std::vector<const ConfigField*> read_toml(TrainConfig& config, std::string_view 
   if (text.size() > kMaxBytes)
     throw ConfigError("{}: {} bytes are too many for a configuration", file, text.size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
-  check_letters(text, file);
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    const toml::parse_error& error = parsed.error();
-    throw ConfigError("{}:{}: {}", file, error.source().begin.line, error.description());
-  }
+  FormCheck(text, file).run();
+  const toml::table table = parse(text, file);
   std::vector<const ConfigField*> found;
-  for (const auto& [key, node] : parsed.table()) {
+  for (const auto& [key, node] : table) {
     const std::string place = fmt::format("{}:{}", file, key.source().begin.line);
     const ConfigField& field = field_named(key.str(), place);
     const std::string where = fmt::format("{}: {}", place, field.name);

@@ -8,10 +8,13 @@
 namespace convoy {
 
 std::string with_commas(std::uint64_t number) {
-  std::string digits = fmt::format("{}", number);
-  for (int place = int(digits.size()) - 3; place > 0; place -= 3)
-    digits.insert(std::size_t(place), ",");
-  return digits;
+  const std::string digits = fmt::format("{}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
 }
 
 std::string DataCount::to_string() const {

@@ -7,10 +7,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "data/open.h"
 #include "kernels/parallel.h"
 #include "nn/checkpoint.h"
-#include "nn/zoo.h"
+#include "train/parts.h"
 #include "train/records.h"
 #include "train/resume.h"
 #include "train/trainer.h"
@@ -19,8 +18,6 @@ namespace convoy {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kStateNote = "run_state";
 
 // Everything that a run is made of, in the order in which it is made. Data and network are checked
 // before anything is written.
@@ -35,34 +32,6 @@ struct Parts {
   std::string start_name;  // of the checkpoint it goes on from
   fs::path folder;
 };
-
-DataSplit open_split(const TrainConfig& config) {
-  const Shape input = config.input.empty() ? Shape{} : parse_shape(config.input, "--input");
-  DataSplit split = open_data({.name = config.data,
-                               .root = config.data_root,
-                               .limit = std::size_t(config.limit),
-                               .image_size = input,
-                               .seed = std::uint64_t(config.seed)});
-  if (!config.input.empty() && split.train->shape() != input)
-    throw ConfigError("--input {} does not fit {}, whose images are {}", config.input, config.data,
-                      split.train->shape().to_string());
-  if (config.classes > 0 && config.classes < split.train->classes())
-    throw ConfigError("--classes {} is fewer than the {} classes of {}", config.classes,
-                      split.train->classes(), config.data);
-  return split;
-}
-
-std::unique_ptr<Model> make_model(const TrainConfig& config, const Dataset& data) {
-  const int classes = config.classes > 0 ? int(config.classes) : data.classes();
-  const std::size_t batch =
-      std::min(std::size_t(config.batch), std::max<std::size_t>(data.size(), 1));
-  return std::make_unique<Model>(make_network(config.model, data.shape(), classes),
-                                 ModelOptions{.batch = int(batch),
-                                              .precision = choose_precision(config),
-                                              .threads = int(config.threads),
-                                              .seed = std::uint64_t(config.seed),
-                                              .label_smoothing = float(config.label_smoothing)});
-}
 
 void make_loaders(Parts& parts) {
   const TrainConfig& config = parts.config;
@@ -82,18 +51,15 @@ void start_from_weights(Parts& parts, std::FILE* human) {
              fresh.empty() ? "" : fmt::format("; left fresh: {}", fmt::join(fresh, ", ")));
 }
 
-void restore(Parts& parts, const fs::path& checkpoint, const Position& position) {
+void restore(Parts& parts, const fs::path& checkpoint) {
   parts.start_name = checkpoint.string();
-  const auto note = position.notes.find(kStateNote);
-  if (note == position.notes.end())
-    throw DataError("{}: it has no state of a training run", parts.start_name);
-  parts.state = RunState::from_text(note->second, parts.start_name);
+  const auto arenas = parts.optimizer->state();
+  const CheckpointState saved =
+      load_checkpoint(checkpoint, parts.model->network(), parts.model->parameters(), arenas);
+  parts.state = RunState::from_text(saved.position, parts.start_name);
   if (parts.state.steps > parts.train_loader->steps_per_epoch())
     throw DataError("{}: it stands at step {} of an epoch of {}: the data have changed",
                     parts.start_name, parts.state.steps, parts.train_loader->steps_per_epoch());
-  load_weights(checkpoint, parts.model->network(), parts.model->parameters(), LoadMode::strict);
-  const auto arenas = parts.optimizer->state();
-  load_state(checkpoint, parts.model->parameters(), arenas);
 }
 
 // Starts afresh, from weights, or from a checkpoint.
@@ -101,12 +67,10 @@ Parts make_parts(const TrainRequest& request, std::FILE* human) {
   Parts parts;
   parts.config = request.config;
   fs::path checkpoint;
-  Position position;
   if (!request.resume.empty()) {
     checkpoint = find_checkpoint(request.resume);
-    position = read_position(checkpoint);
     TrainConfig stored;
-    read_toml(stored, position.configuration, checkpoint.string());
+    read_toml(stored, read_checkpoint_state(checkpoint).configuration, checkpoint.string());
     if (const fs::path folder = folder_of(checkpoint); !folder.empty())
       stored.out = folder.string();
     parts.config = resumed_config(stored, request.config, request.given);
@@ -117,7 +81,7 @@ Parts make_parts(const TrainRequest& request, std::FILE* human) {
   parts.optimizer = make_optimizer(optimizer_options(parts.config), parts.model->parameters());
   make_loaders(parts);
   if (!checkpoint.empty())
-    restore(parts, checkpoint, position);
+    restore(parts, checkpoint);
   else if (!parts.config.init.empty())
     start_from_weights(parts, human);
   return parts;
@@ -142,24 +106,14 @@ void prepare_folder(Parts& parts, bool resumed) {
 }
 
 void save(const Parts& parts, const RunState& state) {
-  double best = 0;
-  for (const EpochRecord& record : state.history)
-    if (record.test) best = std::max(best, record.test->accuracy);
   const fs::path folder = parts.folder / "checkpoints";
   const auto arenas = parts.optimizer->state();
   save_checkpoint(folder, parts.model->network(), parts.model->parameters(), arenas,
                   {.epoch = state.epochs,
                    .step = state.steps,
-                   .update = state.updates,
-                   .seed = std::uint64_t(parts.config.seed),
-                   .best_accuracy = best,
-                   .configuration = to_toml(parts.config),
-                   .notes = {{kStateNote, state.to_text()}}});
+                   .position = state.to_text(),
+                   .configuration = to_toml(parts.config)});
   prune_checkpoints(folder, int(parts.config.keep));
-}
-
-const char* precision_name(Precision precision) {
-  return precision == Precision::bf16 ? "bf16" : "f32";
 }
 
 void print_headline(const Parts& parts, std::FILE* human) {

@@ -1,0 +1,109 @@
+// convoy eval: the accuracy of saved weights on a data set.
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/config_flags.h"
+#include "nn/checkpoint.h"
+#include "train/evaluate.h"
+#include "train/parts.h"
+#include "train/records.h"
+#include "train/resume.h"
+
+namespace convoy {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  convoy eval runs/RUN --data mnist
+  convoy eval runs/RUN/final.safetensors --data cifar10 --json
+  convoy eval resnet18.safetensors --model resnet18 --data photos/ --input 3x224x224)";
+
+// The settings that eval shares with train are kept in the same structure and checked by the same
+// table.
+struct Arguments {
+  std::string checkpoint;
+  bool json = false;
+  GivenFlags flags;
+};
+
+constexpr const char* kShared[] = {"data",  "data_root", "model",   "input",         "classes",
+                                   "batch", "precision", "threads", "loader_threads"};
+
+std::filesystem::path weights_at(const std::string& text) {
+  const std::filesystem::path path(text);
+  if (!std::filesystem::is_directory(path)) return path;
+  const std::filesystem::path final_weights = path / "final.safetensors";
+  return std::filesystem::exists(final_weights) ? final_weights : find_checkpoint(text);
+}
+
+// What the file says of itself, unless flags say otherwise.
+void complete(TrainConfig& config, const std::filesystem::path& path) {
+  const CheckpointInfo info = read_checkpoint_info(path);
+  if (config.model.empty()) config.model = info.model;
+  if (config.model.empty())
+    throw ConfigError("{} does not say which network it is of: add --model NAME", path.string());
+  if (config.model != info.model) return;
+  if (config.classes == 0) config.classes = info.classes;
+  if (config.input.empty() && info.input.channels > 0) config.input = info.input.to_string();
+}
+
+nlohmann::json evaluate_weights(TrainConfig config, const std::filesystem::path& path) {
+  complete(config, path);
+  const DataSplit split = open_split(config);
+  const std::unique_ptr<Model> model = make_model(config, *split.test);
+  load_weights(path, model->network(), model->parameters(), LoadMode::strict);
+  Loader loader(*split.test, evaluation_loader(int(config.batch), int(config.loader_threads)));
+  const double start_s = now_s();
+  const Score score = evaluate(*model, loader);
+  const double seconds = now_s() - start_s;
+  return {{"test_accuracy", score.accuracy},
+          {"test_loss", score.loss},
+          {"samples", score.samples},
+          {"images_per_s", seconds > 0 ? double(score.samples) / seconds : 0.0},
+          {"wall_s", seconds},
+          {"model", config.model},
+          {"data", config.data},
+          {"checkpoint", path.string()},
+          {"weights_sha256", model->parameters().sha256()}};
+}
+
+void run_eval(const Arguments& arguments) {
+  TrainConfig config;
+  for (const auto& [field, text] : arguments.flags) set_from_text(config, *field, text);
+  if (config.data.empty())
+    throw ConfigError("say what to evaluate on: --data mnist, cifar10, a folder, ...");
+  const nlohmann::json answer = evaluate_weights(config, weights_at(arguments.checkpoint));
+  if (arguments.json) {
+    print_answer(answer);
+    return;
+  }
+  const auto number = [&](const char* name) { return answer.at(name).get<double>(); };
+  fmt::print("{}", summary_table(
+                       {{"network", answer.at("model")},
+                        {"data", answer.at("data")},
+                        {"test accuracy", fmt::format("{:.2f} %", 100 * number("test_accuracy"))},
+                        {"test loss", fmt::format("{:.4f}", number("test_loss"))},
+                        {"samples", with_commas(std::uint64_t(number("samples")))},
+                        {"speed", fmt::format("{:.0f} images/s", number("images_per_s"))}}));
+}
+
+}  // namespace
+
+void add_eval_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("eval", "Evaluate saved weights on a test set");
+  const auto arguments = std::make_shared<Arguments>();
+  command->add_option("checkpoint", arguments->checkpoint, "a file of weights, or a run's folder")
+      ->required();
+  command->add_flag("--json", arguments->json,
+                    "end standard output with the result as one JSON object");
+  for (const ConfigField& field : config_fields())
+    if (std::find(std::begin(kShared), std::end(kShared), field.name) != std::end(kShared))
+      add_field_flag(*command, field, arguments->flags);
+  command->footer(kExamples);
+  command->callback([arguments] { run_eval(*arguments); });
+}
+
+}  // namespace convoy

@@ -1,0 +1,39 @@
+#include "train/parts.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "nn/precision.h"
+#include "nn/zoo.h"
+
+namespace convoy {
+
+DataSplit open_split(const TrainConfig& config) {
+  const Shape input = config.input.empty() ? Shape{} : parse_shape(config.input, "--input");
+  DataSplit split = open_data({.name = config.data,
+                               .root = config.data_root,
+                               .limit = std::size_t(config.limit),
+                               .image_size = input,
+                               .seed = std::uint64_t(config.seed)});
+  if (!config.input.empty() && split.train->shape() != input)
+    throw ConfigError("--input {} does not fit {}, whose images are {}", config.input, config.data,
+                      split.train->shape().to_string());
+  if (config.classes > 0 && config.classes < split.train->classes())
+    throw ConfigError("--classes {} is fewer than the {} classes of {}", config.classes,
+                      split.train->classes(), config.data);
+  return split;
+}
+
+std::unique_ptr<Model> make_model(const TrainConfig& config, const Dataset& data) {
+  const int classes = config.classes > 0 ? int(config.classes) : data.classes();
+  const std::size_t batch =
+      std::min(std::size_t(config.batch), std::max<std::size_t>(data.size(), 1));
+  return std::make_unique<Model>(make_network(config.model, data.shape(), classes),
+                                 ModelOptions{.batch = int(batch),
+                                              .precision = parse_precision(config.precision),
+                                              .threads = int(config.threads),
+                                              .seed = std::uint64_t(config.seed),
+                                              .label_smoothing = float(config.label_smoothing)});
+}
+
+}  // namespace convoy
