@@ -1,17 +1,15 @@
 // Pooling, window by window, one block of channels (B lanes) at a time: every inner loop runs over lanes and vectorises.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "base/check.h"
 #include "kernels/onednn/engine.h"
 #include "kernels/onednn/ops.h"
+#include "kernels/onednn/pool_planes.h"
 #include "kernels/parallel.h"
 
 namespace convoy::onednn {
 namespace {
-
-constexpr std::uint8_t kCut = 255;   // the window's maximum was not positive, and a folded ReLU cut it
 
 // Rows or columns [begin, end) of the input that output position `at` covers.
 struct Window {
@@ -49,14 +47,18 @@ void each_plane(const OpSpec& spec, Body&& body) {
 template <int B>
 class MaxPoolOp : public Op {
  public:
-  MaxPoolOp(const MaxPool& layer, const OpSpec& spec) : layer_(layer), spec_(spec) {
+  MaxPoolOp(const MaxPool& layer, const OpSpec& spec) : spec_(spec) {
     CHECK(layer.kernel * layer.kernel < kCut, "max pooling with a {0}x{0} window", layer.kernel);
-    const std::size_t blocks = std::size_t(spec.output.channels + B - 1) / B;
-    if (spec.training) traits_.saved_bytes = blocks * B * spec.output.area() * spec.batch;
+    const Shape& in = spec.inputs[0];
+    const Shape& out = spec.output;
     const auto covers = [&](int input, int output) {
       return layer.stride == layer.kernel && layer.padding == 0 && output * layer.stride == input;
     };
-    tiles_ = covers(spec.inputs[0].height, spec.output.height) && covers(spec.inputs[0].width, spec.output.width);
+    plane_ = {.in_height = in.height, .in_width = in.width, .out_height = out.height, .out_width = out.width,
+              .kernel = layer.kernel, .stride = layer.stride, .padding = layer.padding, .relu = layer.relu,
+              .tiles = covers(in.height, out.height) && covers(in.width, out.width)};
+    const std::size_t blocks = std::size_t(out.channels + B - 1) / B;
+    if (spec.training) traits_.saved_bytes = blocks * B * out.area() * spec.batch;
   }
   const OpTraits& traits() const override { return traits_; }
 
@@ -65,8 +67,8 @@ class MaxPoolOp : public Op {
     float* out = reinterpret_cast<float*>(args.output);
     auto* where = reinterpret_cast<std::uint8_t*>(args.saved);
     each_plane(spec_, [&](std::size_t in_at, std::size_t out_at, std::size_t plane, int lanes) {
-      forward_plane(in + in_at, out + out_at,
-                    spec_.training ? where + plane * spec_.output.area() * B : nullptr, lanes);
+      std::uint8_t* record = spec_.training ? where + plane * spec_.output.area() * B : nullptr;
+      max_pool_forward<B>(plane_, in + in_at, out + out_at, record, lanes);
     });
   }
 
@@ -76,68 +78,13 @@ class MaxPoolOp : public Op {
     auto* in = reinterpret_cast<float*>(args.input_gradients[0]);
     const auto* where = reinterpret_cast<const std::uint8_t*>(args.saved);
     each_plane(spec_, [&](std::size_t in_at, std::size_t out_at, std::size_t plane, int lanes) {
-      backward_plane(in + in_at, gradient + out_at, where + plane * spec_.output.area() * B, lanes);
+      max_pool_backward<B>(plane_, in + in_at, gradient + out_at, where + plane * spec_.output.area() * B, lanes);
     });
   }
 
  private:
-  void forward_plane(const float* in, float* out, std::uint8_t* where, int lanes) const {
-    const Shape& shape = spec_.inputs[0];
-    for (int y = 0; y < spec_.output.height; ++y) {
-      const Window rows = pool_window(y, layer_.kernel, layer_.stride, layer_.padding, shape.height);
-      for (int x = 0; x < spec_.output.width; ++x) {
-        const Window columns = pool_window(x, layer_.kernel, layer_.stride, layer_.padding, shape.width);
-        alignas(64) float best[B];
-        alignas(64) std::int32_t index[B];
-        std::fill_n(best, B, layer_.relu ? 0.0f : -std::numeric_limits<float>::infinity());
-        std::fill_n(index, B, kCut);
-        for (int r = rows.begin; r < rows.end; ++r)
-          for (int c = columns.begin; c < columns.end; ++c) {
-            const float* value = in + (std::size_t(r) * shape.width + c) * B;
-            const std::int32_t tap = (r - rows.first) * layer_.kernel + (c - columns.first);
-            for (int lane = 0; lane < B; ++lane) {
-              const bool larger = value[lane] > best[lane];
-              index[lane] = larger ? tap : index[lane];
-              best[lane] = larger ? value[lane] : best[lane];
-            }
-          }
-        const std::size_t at = std::size_t(y) * spec_.output.width + x;
-        if (lanes == B) std::memcpy(out + at * B, best, sizeof(best));
-        else std::memcpy(out + at * B, best, std::size_t(lanes) * sizeof(float));
-        if (where)
-          for (int lane = 0; lane < B; ++lane) where[at * B + lane] = std::uint8_t(index[lane]);
-      }
-    }
-  }
-
-  // Each window gives its gradient to the tap that won; windows that tile the input write, others add.
-  void backward_plane(float* in, const float* gradient, const std::uint8_t* where, int lanes) const {
-    const Shape& shape = spec_.inputs[0];
-    if (!tiles_) std::memset(in, 0, shape.area() * B * sizeof(float));
-    for (int y = 0; y < spec_.output.height; ++y) {
-      const Window rows = pool_window(y, layer_.kernel, layer_.stride, layer_.padding, shape.height);
-      for (int x = 0; x < spec_.output.width; ++x) {
-        const Window columns = pool_window(x, layer_.kernel, layer_.stride, layer_.padding, shape.width);
-        const std::size_t at = std::size_t(y) * spec_.output.width + x;
-        alignas(64) float given[B] = {};
-        std::memcpy(given, gradient + at * B, std::size_t(lanes) * sizeof(float));
-        const std::uint8_t* winner = where + at * B;
-        for (int r = rows.begin; r < rows.end; ++r)
-          for (int c = columns.begin; c < columns.end; ++c) {
-            float* target = in + (std::size_t(r) * shape.width + c) * B;
-            const std::int32_t tap = (r - rows.first) * layer_.kernel + (c - columns.first);
-            if (tiles_)
-              for (int lane = 0; lane < B; ++lane) target[lane] = winner[lane] == tap ? given[lane] : 0.0f;
-            else
-              for (int lane = 0; lane < B; ++lane) target[lane] += winner[lane] == tap ? given[lane] : 0.0f;
-          }
-      }
-    }
-  }
-
-  MaxPool layer_;
   OpSpec spec_;
-  bool tiles_ = false;
+  PoolPlane plane_{};
   OpTraits traits_;
 };
 
