@@ -3,8 +3,8 @@
 
 namespace convoy {
 
-// GFLOP/s (a multiply-add is two operations) of the best of several products of large matrices on
-// the current threads. Each takes a fraction of a second.
+// GFLOP/s (a multiply-add is two operations): the best product of matrices on each of the current
+// threads, all at work at once, summed. Each takes a fraction of a second.
 double gemm_f32_gflops();
 
 // bf16 with f32 sums: on the AMX tiles where they work, else by oneDNN where the CPU has bf16
