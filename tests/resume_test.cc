@@ -25,15 +25,16 @@ std::vector<std::string> with(std::vector<std::string> arguments,
 const std::vector<Recipe>& recipes() {
   static const std::vector<Recipe> list = {
       {"sgd",
-       {"train", "--json", "--model", "shallow", "--data", "synthetic:1x28x28:10:2050", "--batch",
-        "16", "--momentum", "0.9", "--nesterov", "--schedule", "cosine", "--warmup-epochs", "1",
-        "--lr", "0.01"}},
+       {"train", "--json", "--threads", "1", "--model", "shallow", "--data",
+        "synthetic:1x28x28:10:1001", "--batch", "8", "--momentum", "0.9", "--nesterov",
+        "--schedule", "cosine", "--warmup-epochs", "1", "--lr", "0.01"}},
       {"adam_dropout",
-       {"train", "--json", "--model", "mnist_cnn", "--data", "synthetic:1x28x28:10:520", "--batch",
-        "8", "--optimizer", "adam", "--lr", "0.001"}},
+       {"train", "--json", "--threads", "1", "--model", "mnist_cnn", "--data",
+        "synthetic:1x28x28:10:260", "--batch", "8", "--optimizer", "adam", "--lr", "0.001"}},
       {"batch_norm",
-       {"train", "--json", "--model", "resnet18", "--data", "synthetic:3x16x16:10:130", "--batch",
-        "8", "--augment", "crop:2,flip", "--momentum", "0.9", "--lr", "0.01"}},
+       {"train", "--json", "--threads", "1", "--model", "resnet18", "--data",
+        "synthetic:3x16x16:10:66", "--batch", "8", "--augment", "crop:2,flip", "--momentum", "0.9",
+        "--lr", "0.01"}},
   };
   return list;
 }
@@ -118,13 +119,13 @@ TEST(ResumeErrors, ContradictingFlagsAndMissingRunsAreOneLine) {
 
 TEST(Interrupt, ASecondCtrlCQuitsAtOnce) {
   TemporaryFolder folder;
-  const Ran ran =
-      run_convoy({"train", "--json", "--model", "resnet50", "--data", "synthetic:3x64x64:10:4096",
-                  "--batch", "256", "--epochs", "1", "--out", (folder / "out").string()},
-                 {.mark = "parameters", .on_mark = [](pid_t child) {
-                    ::kill(child, SIGINT);
-                    ::kill(child, SIGTERM);
-                  }});
+  const Ran ran = run_convoy({"train", "--json", "--threads", "1", "--model", "resnet50", "--data",
+                              "synthetic:3x64x64:10:4096", "--batch", "256", "--epochs", "1",
+                              "--out", (folder / "out").string()},
+                             {.mark = "parameters", .on_mark = [](pid_t child) {
+                                ::kill(child, SIGINT);
+                                ::kill(child, SIGTERM);
+                              }});
   EXPECT_EQ(ran.code, 130);
   EXPECT_EQ(ran.out, "");
 }

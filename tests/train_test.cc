@@ -12,17 +12,17 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// The first 500 samples of 512, in steps of 64: the last batch is smaller.
+// The first 250 samples of 256, in steps of 32: the last batch is smaller.
 std::vector<std::string> small_run(const TemporaryFolder& folder, std::vector<std::string> more) {
   std::vector<std::string> arguments = {"train",
                                         "--model",
                                         "shallow",
                                         "--data",
-                                        "synthetic:1x28x28:10:512",
+                                        "synthetic:1x28x28:10:256",
                                         "--limit",
-                                        "500",
+                                        "250",
                                         "--batch",
-                                        "64",
+                                        "32",
                                         "--epochs",
                                         "2",
                                         "--json",
@@ -43,7 +43,7 @@ TEST(Train, AnswersWithTheNamesThatScriptsRelyOn) {
     EXPECT_TRUE(answer.contains(name)) << name;
   EXPECT_EQ(answer.at("epochs"), 2);
   EXPECT_EQ(answer.at("steps"), 16);
-  EXPECT_EQ(answer.at("seen"), 500);
+  EXPECT_EQ(answer.at("seen"), 250);
   EXPECT_EQ(answer.at("missing"), 0);
   EXPECT_EQ(answer.at("twice"), 0);
   EXPECT_EQ(answer.at("workers"), 1);
@@ -52,7 +52,7 @@ TEST(Train, AnswersWithTheNamesThatScriptsRelyOn) {
   EXPECT_EQ(answer.at("weights_sha256").get<std::string>().size(), 64u);
   EXPECT_TRUE(std::filesystem::exists(answer.at("checkpoint").get<std::string>()));
   EXPECT_FALSE(folder.has_parts());
-  EXPECT_THAT(ran.err, HasSubstr("500 seen, 0 missing, 0 twice"));
+  EXPECT_THAT(ran.err, HasSubstr("250 seen, 0 missing, 0 twice"));
 }
 
 TEST(Train, RecordsWhatIsNeededToRepeat) {
@@ -61,7 +61,7 @@ TEST(Train, RecordsWhatIsNeededToRepeat) {
   std::ifstream file(folder / "out/run.json");
   const json record = json::parse(file);
   EXPECT_EQ(record.at("configuration").at("seed"), 7);
-  EXPECT_EQ(record.at("configuration").at("batch"), 64);
+  EXPECT_EQ(record.at("configuration").at("batch"), 32);
   EXPECT_EQ(record.at("state"), "finished");
   for (const char* name : {"commit", "host", "cpu", "threads", "compiler", "libraries"})
     EXPECT_TRUE(record.at("environment").contains(name)) << name;
@@ -113,7 +113,7 @@ TEST(Train, EvalOfTheFinalCheckpointRepeatsTheScore) {
   TemporaryFolder folder;
   const json trained = run_convoy(small_run(folder, {})).answer();
   const Ran ran = run_convoy(
-      {"eval", trained.at("checkpoint"), "--data", "synthetic:1x28x28:10:512", "--json"});
+      {"eval", trained.at("checkpoint"), "--data", "synthetic:1x28x28:10:256", "--json"});
   ASSERT_EQ(ran.code, 0) << ran.err;
   const json scored = ran.answer();
   EXPECT_EQ(scored.at("test_accuracy"), trained.at("test_accuracy"));

@@ -116,18 +116,24 @@ void save(const Parts& parts, const RunState& state) {
   prune_checkpoints(folder, int(parts.config.keep));
 }
 
+// "1 epoch", "2 epochs".
+std::string counted(std::int64_t number, const char* thing) {
+  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
+}
+
 void print_headline(const Parts& parts, std::FILE* human) {
   const Network& network = parts.model->network();
   const std::int64_t steps =
       std::int64_t(parts.train_loader->steps_per_epoch()) * parts.config.epochs;
   fmt::print(human,
-             "{}: {} parameters, {} ({} training samples of {}), batch {}, {} steps in {} epochs, "
-             "{}, {} threads\n",
+             "{}: {} parameters, {} ({} training samples of {}), batch {}, {} steps in {}, "
+             "{}, {}\n",
              network.name(), with_commas(network.parameter_count()), parts.config.data,
              with_commas(parts.data.train->size()), network.input_shape().to_string(),
-             parts.config.batch, with_commas(std::uint64_t(steps)), parts.config.epochs,
-             precision_name(parts.model->options().precision), threads());
-  if (!parts.start_name.empty())
+             parts.config.batch, with_commas(std::uint64_t(steps)),
+             counted(parts.config.epochs, "epoch"),
+             precision_name(parts.model->options().precision), counted(threads(), "thread"));
+  if (!parts.start_name.empty() && parts.state.epochs < parts.config.epochs)
     fmt::print(human, "going on from {}: epoch {}, step {}\n", parts.start_name,
                parts.state.epochs + 1, parts.state.steps);
   std::fflush(human);
@@ -232,8 +238,8 @@ TrainResult train(const TrainRequest& request, std::FILE* human) {
                    .save = [&](const RunState& state) { save(parts, state); }},
                   parts.state, parts.start_name);
   if (!complete) return carry_out(parts, trainer, human);
-  fmt::print(human, "training is complete already, after {} epochs: --epochs N goes on\n",
-             parts.state.epochs);
+  fmt::print(human, "training is complete already, after {}: --epochs N goes on\n",
+             counted(parts.state.epochs, "epoch"));
   save_weights(parts.folder / "final.safetensors", parts.model->network(),
                parts.model->parameters());
   return {.finished = true, .folder = parts.folder, .answer = make_answer(parts, trainer)};
