@@ -70,13 +70,12 @@ CONVOY_INLINE void add_to(double* sums, Row r) {
   add_to(sums + 16, r.high);
 }
 
-// Runs body(thread, threads) on at most `slots` threads.
+// Runs body(thread, threads) on at most `slots` threads, which may meet at barriers.
 template <typename Body>
 static inline void run_team(int slots, Body&& body) {
-  parallel([&](int thread, int team) {
-    const int used = team < slots ? team : slots;
-    if (thread < used) body(thread, used);
-  });
+  const int wanted = threads() < slots ? threads() : slots;
+#pragma omp parallel num_threads(wanted)
+  body(omp_get_thread_num(), omp_get_num_threads());
 }
 CONVOY_INLINE std::size_t share(std::size_t count, int thread, int team) {
   return count * thread / team;

@@ -46,26 +46,42 @@ void run_product(const TileProduct& product, const Bf16* source, const Bf16* pac
 // Adds up the threads' partial sums into the value's trailer.
 void finish_norm_sums(const Layout& layout, int slots, const double* partial, Bf16* value);
 
-// Gradients of weights.
-struct GatherView {
-  int first, last;  // target blocks
-  int gather_count;
-  const Gather32* gathers;
-  const std::int32_t* begin;  // per tap
-  const GatherPair* pairs;
+// Gradients of weights. A window of kernel_height x kernel_width slides over the source (a dense layer's covers all of it).
+struct Slide {
+  int height = 1, width = 1;
+  int out_height = 1, out_width = 1;
+  int kernel_height = 1, kernel_width = 1;
+  int stride = 1, padding = 0;
 };
+// Work goes slab by slab: `lots` whole lots, or `rows` rows of the target of one lot. The threads turn a slab's blocks, then share
+// its products by (in plane, out plane, tap), so that sums need no second buffer and do not depend on the number of threads.
+//   turned source   [in plane][lot][row][block][32 channels][32 rows]: with lots of 32, a block is a column, padding columns
+//                   included; rows that the next slab needs again stay (row y is in slot (y + padding) mod source_rows());
+//                   with smaller lots there is, for each column of the kernel, a copy of `steps` blocks shifted by it,
+//   turned gradient [out plane][lot][row][step][16 row pairs x 32 channels], each target row filled up to whole steps of 32.
 struct WeightProduct {
   Layout source, target;
   WeightShape shape;
-  const GatherView* chunks = nullptr;
-  int chunk_count = 0;  // 1: threads share the weight blocks; more: they share lots and chunks
+  Slide slide;
+  int steps = 1;                        // blocks per target row
+  int source_blocks = 1;                // blocks per turned source row
+  int kernel_advance = 1;               // blocks from one column of the kernel to the next
+  int step_advance = 1;                 // source blocks from one step to the next
+  int slab_lots = 1, slab_rows = 1;
   int slots = 1;
+
+  int source_rows() const {  // of a slab, per lot
+    return (slab_rows - 1) * slide.stride + slide.kernel_height;
+  }
+  std::size_t source_row_size() const { return std::size_t(source_blocks) * kBlock; }
+  std::size_t source_plane_size() const { return source_row_size() * source_rows() * slab_lots; }
+  std::size_t target_plane_size() const { return std::size_t(slab_lots) * slab_rows * steps * kBlock; }
+  std::size_t turned_size() const {  // numbers of scratch
+    return source_plane_size() * shape.in_planes + target_plane_size() * shape.out_planes;
+  }
 };
-// Bf16 numbers of scratch for turned blocks, and floats of scratch for the threads' own sums.
-std::size_t turned_size(const WeightProduct& product);
-std::size_t own_sums_size(const WeightProduct& product);
-void run_weight_product(const WeightProduct& product, const Bf16* source,
-                        const Bf16* target_gradient, Bf16* turned, float* own_sums,
+WeightProduct plan_weight_product(const Layout& source, const Layout& target, const WeightShape& shape, Slide slide, int slots);
+void run_weight_product(const WeightProduct& product, const Bf16* source, const Bf16* target_gradient, Bf16* turned,
                         float* gradient);
 
 // gradient := gradient where output > 0, else 0 (output may be null: kept), and its sums over rows:

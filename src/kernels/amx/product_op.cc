@@ -34,21 +34,31 @@ Windows windows_of(const OpSpec& spec, const ProductForm& form) {
                           .out_width = spec.output.width});
 }
 
-// How many target blocks are turned at once for weight gradients: all where that fits the
-// second-level cache.
-int chunk_blocks(const ProductForm& form, const Windows& w, const Layout& source,
-                 const Layout& target, int slots) {
-  if (form.dense) return target.blocks;
-  constexpr double kWhole = 640e3, kChunk = 448e3;
-  const double block_bytes = kBlock * sizeof(Bf16);
-  if (double(source.lots) * std::max(source.blocks, target.blocks) * block_bytes <= kWhole)
-    return target.blocks;
-  const int most =
-      std::clamp(int(kChunk / (block_bytes * form.shape.out_planes)), 1, target.blocks);
-  int count = (target.blocks + most - 1) / most;
-  while (source.lots * count % slots != 0 && count < target.blocks) ++count;
-  (void)w;
-  return std::max(1, std::min((target.blocks + count - 1) / count, target.blocks - 1));
+// The same, as the weight gradients see it.
+Slide slide_of(const OpSpec& spec, const ProductForm& form) {
+  const Shape in = spec.inputs[0], out = spec.output;
+  if (form.dense && form.columns) return {};
+  if (form.dense) {
+    return {.height = in.height,
+            .width = in.width,
+            .kernel_height = in.height,
+            .kernel_width = in.width};
+  }
+  if (form.columns) {
+    return {.height = out.height,
+            .width = out.width,
+            .out_height = out.height,
+            .out_width = out.width};
+  }
+  const auto& c = std::get<Convolution>(spec.layer);
+  return {.height = in.height,
+          .width = in.width,
+          .out_height = out.height,
+          .out_width = out.width,
+          .kernel_height = c.kernel,
+          .kernel_width = c.kernel,
+          .stride = c.stride,
+          .padding = c.padding};
 }
 
 class ProductOp : public Op {
@@ -113,7 +123,6 @@ class ProductOp : public Op {
     }
     const Bf16* source = form_.columns ? value(args.saved) : value(args.inputs[0]);
     run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
-                       reinterpret_cast<float*>(args.scratch + own_sums_at_),
                        spec_.weight_gradient);
     clear_between_groups(form_, spec_.weight_gradient);
     if (!spec_.wants_input_gradient || args.input_gradients.empty() || !args.input_gradients[0])
@@ -139,22 +148,8 @@ class ProductOp : public Op {
       backward_plan_ = plan_tiles(inverse(windows), target_.lot);
       backward_ = product_of(target_, source_, backward_plan_);
     }
-    chunks_ =
-        plan_gathers(windows, target_.lot, chunk_blocks(form_, windows, source_, target_, slots_));
-    for (const GatherChunk& c : chunks_) {
-      views_.push_back({.first = c.first,
-                        .last = c.last,
-                        .gather_count = int(c.gathers.size()),
-                        .gathers = c.gathers.data(),
-                        .begin = c.begin.data(),
-                        .pairs = c.pairs.data()});
-    }
-    weights_ = {.source = source_,
-                .target = target_,
-                .shape = form_.shape,
-                .chunks = views_.data(),
-                .chunk_count = int(views_.size()),
-                .slots = slots_};
+    weights_ =
+        plan_weight_product(source_, target_, form_.shape, slide_of(spec_, form_), slots_);
   }
 
   void plan_memory() {
@@ -165,8 +160,7 @@ class ProductOp : public Op {
       padded_at_ = scratch.take(padded_image_size(columns()) * sizeof(Bf16));
     if (form_.columns && !spec_.training) columns_at_ = scratch.take(source_.bytes());
     if (spec_.training) {
-      turned_at_ = scratch.take(turned_size(weights_) * sizeof(Bf16));
-      own_sums_at_ = scratch.take(own_sums_size(weights_) * sizeof(float));
+      turned_at_ = scratch.take(weights_.turned_size() * sizeof(Bf16));
       if (plain_logits_) gradient_at_ = scratch.take(target_.bytes());
     }
     traits_ = {.reads_inputs = spec_.training && !form_.columns,
@@ -201,11 +195,9 @@ class ProductOp : public Op {
   std::vector<float> bias_;
   TilePlan forward_plan_, backward_plan_;
   TileProduct forward_, backward_;
-  std::vector<GatherChunk> chunks_;
-  std::vector<GatherView> views_;
   WeightProduct weights_;
   std::size_t pack_at_ = 0, partial_at_ = 0, padded_at_ = 0, columns_at_ = 0, turned_at_ = 0,
-              own_sums_at_ = 0, gradient_at_ = 0;
+              gradient_at_ = 0;
   OpTraits traits_;
 };
 

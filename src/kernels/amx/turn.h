@@ -32,6 +32,18 @@ CONVOY_INLINE void interleave_rows(const Interleave& x, const Bf16* from, Bf16* 
   }
 }
 
+// The same for the first `rows` (even) rows; the others count as zero.
+CONVOY_INLINE void interleave_rows(const Interleave& x, const Bf16* from, int rows, Bf16* to) {
+  if (rows == 32) return interleave_rows(x, from, to);
+  for (int i = 0; i < 16; ++i) {
+    const bool real = 2 * i < rows;
+    const __m512i a = real ? load(from + i * 64) : _mm512_setzero_si512();
+    const __m512i b = real ? load(from + i * 64 + 32) : _mm512_setzero_si512();
+    store(to + i * 32, _mm512_permutex2var_epi16(a, x.low, b));
+    store(to + 512 + i * 32, _mm512_permutex2var_epi16(a, x.high, b));
+  }
+}
+
 // Transposes 16 x 16 words of 32 bits in registers.
 CONVOY_INLINE void transpose_words(__m512i* r) {
   __m512i t[16];
@@ -70,20 +82,19 @@ CONVOY_INLINE void turn_pairs(const Bf16* from, Bf16* to) {
   }
 }
 
-// 32 rows (8 from each of four places) x 32 columns -> [32 columns][32 rows]: the left-hand side of
-// a product over rows.
+// 32 rows (8 from each of four places) x 32 columns -> [32 columns][32 rows]: the
+// left-hand side of a product over rows.
 CONVOY_INLINE void turn_rows(const Interleave& x, const Bf16* const from[4], Bf16* to) {
-  __m512i low[16], high[16];
-  for (int i = 0; i < 16; ++i) {
-    const Bf16* p = from[i / 4] + i % 4 * 64;
-    const __m512i a = load(p), b = load(p + 32);
-    low[i] = _mm512_permutex2var_epi16(a, x.low, b);
-    high[i] = _mm512_permutex2var_epi16(a, x.high, b);
+  __m512i r[16];
+  for (int half = 0; half < 2; ++half) {
+    const __m512i index = half ? x.high : x.low;
+    for (int i = 0; i < 16; ++i) {
+      const Bf16* p = from[i / 4] + i % 4 * 64;
+      r[i] = _mm512_permutex2var_epi16(load(p), index, load(p + 32));
+    }
+    transpose_words(r);
+    for (int i = 0; i < 16; ++i) store(to + half * 512 + i * 32, r[i]);
   }
-  transpose_words(low);
-  for (int i = 0; i < 16; ++i) store(to + i * 32, low[i]);
-  transpose_words(high);
-  for (int i = 0; i < 16; ++i) store(to + 512 + i * 32, high[i]);
 }
 
 }  // namespace convoy::amx

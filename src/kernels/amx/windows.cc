@@ -151,40 +151,4 @@ TilePlan plan_tiles(const Windows& windows, int lot) {
   return std::move(planner.plan);
 }
 
-std::vector<GatherChunk> plan_gathers(const Windows& windows, int lot, int chunk_blocks) {
-  const int per_block = 32 / lot;
-  const int blocks = (windows.targets + per_block - 1) / per_block;
-  std::vector<GatherChunk> chunks;
-  for (int first = 0; first < blocks; first += chunk_blocks) {
-    GatherChunk chunk;
-    chunk.first = first;
-    chunk.last = std::min(blocks, first + chunk_blocks);
-    std::map<std::array<int, 4>, int> known;
-    std::vector<std::vector<GatherPair>> by_tap(windows.taps);
-    for (int block = chunk.first; block < chunk.last; ++block) {
-      const BlockTaps taps = block_taps(windows, block, per_block);
-      for (std::size_t i = 0; i < taps.taps.size(); ++i) {
-        const std::array<int, 4>& s = taps.sources[i];
-        const auto [it, fresh] = known.try_emplace(s, int(chunk.gathers.size()));
-        if (fresh) {
-          Gather32 gather;
-          for (int e = 0; e < 4; ++e) {
-            const int source = s[e * 8 / lot];
-            gather.row[e] = source < 0 ? kZeroRows : source * lot + e * 8 % lot;
-          }
-          chunk.gathers.push_back(gather);
-        }
-        by_tap[taps.taps[i]].push_back({it->second, block - first});
-      }
-    }
-    for (const auto& pairs : by_tap) {
-      chunk.begin.push_back(int(chunk.pairs.size()));
-      chunk.pairs.insert(chunk.pairs.end(), pairs.begin(), pairs.end());
-    }
-    chunk.begin.push_back(int(chunk.pairs.size()));
-    chunks.push_back(std::move(chunk));
-  }
-  return chunks;
-}
-
 }  // namespace convoy::amx

@@ -55,23 +55,4 @@ struct TilePlan {
 
 TilePlan plan_tiles(const Windows& windows, int lot);
 
-// For weight gradients, 32 target rows meet the 32 source rows that a tap joins with them.
-struct Gather32 {
-  std::int32_t row[4];  // of each 8 rows: first row in the source plane, or kZeroRows
-  bool operator==(const Gather32&) const = default;
-};
-struct GatherPair {
-  std::int32_t gather;  // index among the gathers of its chunk
-  std::int32_t block;   // target block, counted from the chunk's first
-};
-// Target blocks [first, last) of every lot, with the gathers they need and the pairs of each tap.
-struct GatherChunk {
-  int first = 0, last = 0;
-  std::vector<Gather32> gathers;
-  std::vector<std::int32_t> begin;  // of tap t: pairs [begin[t], begin[t + 1])
-  std::vector<GatherPair> pairs;
-};
-
-std::vector<GatherChunk> plan_gathers(const Windows& windows, int lot, int chunk_blocks);
-
 }  // namespace convoy::amx
