@@ -135,6 +135,7 @@ std::vector<Case> layer_cases() {
       {"concat_lanes", branches(20, 7)},
       {"unread_rows", around({1, 28, 28}, 32, {Relu{}, MaxPool{}, Convolution{.channels = 32, .kernel = 3}, Relu{}, MaxPool{},
                                               Convolution{.channels = 16, .kernel = 3}, Relu{}, MaxPool{}})},
+      {"unread_rows_with_padding", around({3, 33, 33}, 32, {Convolution{.channels = 32, .kernel = 3, .padding = 1}, Relu{}, MaxPool{}})},
       {"dense_first", [] {
          Network network("dense_first", {2, 3, 5});
          network.then("fc1", Dense{.features = 9});
@@ -189,8 +190,9 @@ TEST_P(ZooTest, SlowAgreesWithReference) {
   const bool mnist = name == "shallow" || name == "mnist_cnn";
   const bool deep = name == "resnet101" || name == "resnet152";
   const Shape small = mnist ? Shape{1, 28, 28} : deep ? Shape{3, 16, 16} : Shape{3, 32, 32};
-  // A hundred layers with few samples per batch norm amplify rounding.
-  const Tolerance loose{.value = 2e-3, .gradient = 0.05};
+  // ReLUs that fall the other way in f32 than in f64 add up over layers, and few samples per batch norm amplify them; what is wrong
+  // in a kernel shows as 1 and more.
+  const Tolerance loose{.value = 2e-3, .gradient = deep ? 0.15 : 0.05};
   expect_agreement(make_network(name, small, 10), 4, loose);
   if (!mnist) expect_agreement(make_network(name, {3, 65, 65}, 7), 2, loose);
 }

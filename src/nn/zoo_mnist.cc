@@ -29,7 +29,7 @@ Network make_mnist_cnn(const std::string& name, Shape input, int classes) {
     net.then("relu" + index, Relu{});
     net.then("pool" + index, MaxPool{});
   }
-  net.then("dropout", Dropout{.rate = 0.5f});
+  net.then("dropout", Dropout{.rate = 0.25f});
   net.then("fc1", Dense{.features = 1000});
   net.then("relu4", Relu{});
   net.then("fc2", Dense{.features = 100});

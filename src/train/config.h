@@ -40,7 +40,7 @@ struct TrainConfig {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double trust = 0.001;
-  std::string schedule = "constant";
+  std::string schedule = "cosine";
   double warmup_epochs = 0;
   std::vector<double> milestones;
   double gamma = 0.1;
