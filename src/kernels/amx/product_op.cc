@@ -45,10 +45,8 @@ Slide slide_of(const OpSpec& spec, const ProductForm& form) {
             .kernel_width = in.width};
   }
   if (form.columns) {
-    return {.height = out.height,
-            .width = out.width,
-            .out_height = out.height,
-            .out_width = out.width};
+    return {
+        .height = out.height, .width = out.width, .out_height = out.height, .out_width = out.width};
   }
   const auto& c = std::get<Convolution>(spec.layer);
   return {.height = in.height,
@@ -82,6 +80,7 @@ class ProductOp : public Op {
     const Windows windows = windows_of(spec, form_);
     source_ = form_.columns ? make_layout(spec.batch, form_.in * form_.taps, windows.sources)
                             : layout_of(spec.inputs[0], spec.batch);
+    one_use_ = form_.dense && target_.lots == 1;
     forward_plan_ = plan_tiles(windows, target_.lot);
     forward_ = product_of(source_, target_, forward_plan_);
     if (spec.training) bind_backward(windows);
@@ -92,8 +91,6 @@ class ProductOp : public Op {
 
   void forward(const ForwardArgs& args) override {
     const Bf16* source = import(args);
-    Bf16* pack = value(args.scratch + pack_at_);
-    pack_forward(form_.shape, spec_.weight, pack);
     if (has_bias_) std::copy_n(spec_.bias, spec_.output.channels, bias_.begin());
     Finish finish{.bias_lanes = bias_.data(), .relu = relu_};
     finish.kind = plain_logits_        ? Finish::logits
@@ -102,7 +99,14 @@ class ProductOp : public Op {
                                        : Finish::plain;
     finish.partial = reinterpret_cast<double*>(args.scratch + partial_at_);
     finish.logits_out = reinterpret_cast<float*>(args.output);
-    run_product(forward_, source, pack, value(args.output), finish);
+    if (one_use_) {
+      if (finish.kind == Finish::norm_sums) finish.kind = Finish::plain;
+      run_dense_forward(forward_, source, spec_.weight, value(args.output), finish);
+    } else {
+      Bf16* pack = value(args.scratch + pack_at_);
+      pack_forward(form_.shape, spec_.weight, pack);
+      run_product(forward_, source, pack, value(args.output), finish);
+    }
     if (plain_logits_) return;
     leave_no_sums(target_, args.output);
     if (finish.kind == Finish::norm_sums)
@@ -127,6 +131,9 @@ class ProductOp : public Op {
     clear_between_groups(form_, spec_.weight_gradient);
     if (!spec_.wants_input_gradient || args.input_gradients.empty() || !args.input_gradients[0])
       return;
+    if (one_use_) {
+      return run_dense_backward(backward_, gradient, spec_.weight, value(args.input_gradients[0]));
+    }
     Bf16* pack = value(args.scratch + pack_at_);
     pack_backward(form_.shape, spec_.weight, pack);
     run_product(backward_, gradient, pack, value(args.input_gradients[0]), Finish{});
@@ -148,13 +155,12 @@ class ProductOp : public Op {
       backward_plan_ = plan_tiles(inverse(windows), target_.lot);
       backward_ = product_of(target_, source_, backward_plan_);
     }
-    weights_ =
-        plan_weight_product(source_, target_, form_.shape, slide_of(spec_, form_), slots_);
+    weights_ = plan_weight_product(source_, target_, form_.shape, slide_of(spec_, form_), slots_);
   }
 
   void plan_memory() {
     Cutter scratch;
-    pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
+    if (!one_use_) pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
     partial_at_ = scratch.take(std::size_t(slots_) * 2 * target_.lanes() * sizeof(double));
     if (form_.columns && !form_.dense)
       padded_at_ = scratch.take(padded_image_size(columns()) * sizeof(Bf16));
@@ -192,6 +198,7 @@ class ProductOp : public Op {
   int slots_;
   Layout source_, target_;
   bool has_bias_ = false, relu_ = false, plain_logits_ = false;
+  bool one_use_ = false;  // dense and one lot of images: each weight is used once, hence not packed
   std::vector<float> bias_;
   TilePlan forward_plan_, backward_plan_;
   TileProduct forward_, backward_;

@@ -33,7 +33,8 @@ struct Case {
   std::size_t map() const { return in.area(); }
   void fill(std::size_t count_inputs = 1) {
     trial.spec.inputs.assign(count_inputs, in);
-    for (std::size_t i = 0; i < count_inputs; ++i) trial.inputs.push_back(random_plain(rng, in.count() * batch()));
+    for (std::size_t i = 0; i < count_inputs; ++i)
+      trial.inputs.push_back(random_plain(rng, in.count() * batch()));
     trial.output_gradient = random_plain(rng, trial.spec.output.count() * batch());
   }
   std::string text() const { return fmt::format("{} batch {}", in.to_string(), batch()); }
@@ -46,7 +47,8 @@ void check_norm(Case& c) {
   t.spec.training = c.rng.below(4) != 0;
   c.fill(residual ? 2 : 1);
   const int channels = c.in.channels;
-  for (std::size_t i = 0; i < t.inputs[0].size(); ++i) t.inputs[0][i] = round_bf16(t.inputs[0][i] + float(i / c.map() % channels % 3));
+  for (std::size_t i = 0; i < t.inputs[0].size(); ++i)
+    t.inputs[0][i] = round_bf16(t.inputs[0][i] + float(i / c.map() % channels % 3));
   t.weight = random_plain(c.rng, channels, 0.5f, 1);
   t.bias = random_plain(c.rng, channels);
   t.running_mean = random_plain(c.rng, channels);
@@ -59,12 +61,14 @@ void check_norm(Case& c) {
   const std::size_t size = t.inputs[0].size();
   Doubles mean(channels), variance(channels), y(size);
   for (std::size_t i = 0; i < size; ++i) mean[channel(i)] += t.inputs[0][i] / count;
-  for (std::size_t i = 0; i < size; ++i) variance[channel(i)] += std::pow(t.inputs[0][i] - mean[channel(i)], 2) / count;
+  for (std::size_t i = 0; i < size; ++i)
+    variance[channel(i)] += std::pow(t.inputs[0][i] - mean[channel(i)], 2) / count;
   if (t.spec.training) {
     Doubles want_mean(channels), want_variance(channels);
     for (int k = 0; k < channels; ++k) {
       want_mean[k] = 0.9 * old_mean[k] + 0.1 * mean[k];
-      want_variance[k] = 0.9 * old_variance[k] + 0.1 * variance[k] * (count > 1 ? count / (count - 1) : 1);
+      want_variance[k] =
+          0.9 * old_variance[k] + 0.1 * variance[k] * (count > 1 ? count / (count - 1) : 1);
     }
     EXPECT_LE(worst(t.running_mean, want_mean, [](std::size_t) { return 1e-5; }), 1);
     EXPECT_LE(worst(t.running_variance, want_variance, [](std::size_t) { return 1e-4; }), 1);
@@ -74,16 +78,20 @@ void check_norm(Case& c) {
   }
   const auto inverse = [&](std::size_t i) { return 1 / std::sqrt(variance[channel(i)] + 1e-5); };
   for (std::size_t i = 0; i < size; ++i) {
-    y[i] = (t.inputs[0][i] - mean[channel(i)]) * inverse(i) * t.weight[channel(i)] + t.bias[channel(i)];
+    y[i] = (t.inputs[0][i] - mean[channel(i)]) * inverse(i) * t.weight[channel(i)] +
+           t.bias[channel(i)];
     if (residual) y[i] += t.inputs[1][i];
     if (relu) y[i] = std::max(0.0, y[i]);
   }
   // Where a channel has (nearly) one value only, 1 / deviation magnifies what the sums lost.
-  const auto slack = [&](std::size_t i) { return std::abs(y[i]) / 256 + 1e-6 * (1 + inverse(i) * inverse(i) * 0.05) + 1e-5 * inverse(i); };
+  const auto slack = [&](std::size_t i) {
+    return std::abs(y[i]) / 256 + 1e-6 * (1 + inverse(i) * inverse(i) * 0.05) + 1e-5 * inverse(i);
+  };
   EXPECT_LE(worst(t.output, y, slack), 1);
   if (!t.spec.training) return;
 
-  Doubles db(channels), dw(channels), dx(size), dr(size), db_size(channels, 1e-6), dw_size(channels, 1e-6);
+  Doubles db(channels), dw(channels), dx(size), dr(size), db_size(channels, 1e-6),
+      dw_size(channels, 1e-6);
   for (std::size_t i = 0; i < size; ++i) {
     dr[i] = relu && !(t.output[i] > 0) ? 0 : t.output_gradient[i];
     const double normalized = (t.inputs[0][i] - mean[channel(i)]) * inverse(i);
@@ -100,10 +108,14 @@ void check_norm(Case& c) {
   // The sign of a number next to zero may differ from that of its rounded output.
   EXPECT_LE(worst(t.bias_gradient, db, [&](std::size_t k) { return 1e-5 * db_size[k]; }), 1);
   EXPECT_LE(worst(t.weight_gradient, dw, [&](std::size_t k) { return 1e-5 * dw_size[k]; }), 1);
-  EXPECT_LE(worst(t.input_gradients[0], dx, [&](std::size_t i) {
-              const std::size_t k = channel(i);
-              return std::abs(dx[i]) / 256 + 2e-5 * std::abs(t.weight[k]) * inverse(i) * (4 + dw_size[k] * inverse(i) / count) + 1e-30;
-            }),
+  EXPECT_LE(worst(t.input_gradients[0], dx,
+                  [&](std::size_t i) {
+                    const std::size_t k = channel(i);
+                    return std::abs(dx[i]) / 256 +
+                           2e-5 * std::abs(t.weight[k]) * inverse(i) *
+                               (4 + dw_size[k] * inverse(i) / count) +
+                           1e-30;
+                  }),
             1);
   if (residual) {
     EXPECT_LE(worst(t.input_gradients[1], dr, [&](std::size_t) { return 1e-30; }), 1);
@@ -117,7 +129,8 @@ struct Span {
 
 void check_pool(Case& c) {
   OpTrial& t = c.trial;
-  const int kind = int(c.rng.below(3)), kernel = between(c.rng, 1, 4), stride = between(c.rng, 1, 3), padding = between(c.rng, 0, kernel / 2);
+  const int kind = int(c.rng.below(3)), kernel = between(c.rng, 1, 4),
+            stride = between(c.rng, 1, 3), padding = between(c.rng, 0, kernel / 2);
   const bool ceil_mode = c.rng.below(2) == 0, count_padding = c.rng.below(2) == 0;
   Shape out{c.in.channels, between(c.rng, 1, c.in.height), between(c.rng, 1, c.in.width)};
   const auto size = [&](int n) {
@@ -135,13 +148,15 @@ void check_pool(Case& c) {
   if (kind == 2) t.spec.layer = AdaptiveAveragePool{out.height, out.width};
   t.spec.output = out;
   c.fill();
-  if (c.rng.below(2) == 0) {  // many equal numbers
+  if (c.rng.below(2) == 0) {                                // many equal numbers
     for (float& x : t.inputs[0]) x = std::round(x) + 0.0f;  // no -0: it counts as smaller than 0
   }
   t.run();
 
   const auto span = [&](int o, int n, int m) {
-    return kind == 2 ? Span{o * n / m, ((o + 1) * n + m - 1) / m} : Span{o * stride - padding, std::min(o * stride - padding + kernel, n + padding)};
+    return kind == 2
+               ? Span{o * n / m, ((o + 1) * n + m - 1) / m}
+               : Span{o * stride - padding, std::min(o * stride - padding + kernel, n + padding)};
   };
   Doubles y(t.output.size()), dx(t.inputs[0].size());
   std::size_t at = 0;
@@ -150,9 +165,11 @@ void check_pool(Case& c) {
     for (int oy = 0; oy < out.height; ++oy) {
       for (int ox = 0; ox < out.width; ++ox, ++at) {
         const Span v = span(oy, c.in.height, out.height), h = span(ox, c.in.width, out.width);
-        const Span vi{std::max(0, v.first), std::min(c.in.height, v.last)}, hi{std::max(0, h.first), std::min(c.in.width, h.last)};
+        const Span vi{std::max(0, v.first), std::min(c.in.height, v.last)},
+            hi{std::max(0, h.first), std::min(c.in.width, h.last)};
         const bool whole = kind == 1 && count_padding;
-        const double count = whole ? (v.last - v.first) * (h.last - h.first) : (vi.last - vi.first) * (hi.last - hi.first);
+        const double count = whole ? (v.last - v.first) * (h.last - h.first)
+                                   : (vi.last - vi.first) * (hi.last - hi.first);
         int best = -1;
         for (int yy = vi.first; yy < vi.last; ++yy) {
           for (int xx = hi.first; xx < hi.last; ++xx) {
@@ -169,8 +186,10 @@ void check_pool(Case& c) {
       }
     }
   }
-  EXPECT_LE(worst(t.output, y, [&](std::size_t i) { return kind == 0 ? 1e-30 : rounding(y[i]); }), 1);
-  EXPECT_LE(worst(t.input_gradients[0], dx, [&](std::size_t i) { return bf16_slack(dx[i], 0.5); }), 1);
+  EXPECT_LE(worst(t.output, y, [&](std::size_t i) { return kind == 0 ? 1e-30 : rounding(y[i]); }),
+            1);
+  EXPECT_LE(worst(t.input_gradients[0], dx, [&](std::size_t i) { return bf16_slack(dx[i], 0.5); }),
+            1);
 }
 
 void check_relu_and_add(Case& c) {
@@ -219,7 +238,8 @@ void check_concat(Case& c) {
 
 void check_local_response_norm(Case& c) {
   OpTrial& t = c.trial;
-  const LocalResponseNorm layer{.size = between(c.rng, 1, 6), .alpha = 0.3f, .beta = 0.75f, .k = 1.5f};
+  const LocalResponseNorm layer{
+      .size = between(c.rng, 1, 6), .alpha = 0.3f, .beta = 0.75f, .k = 1.5f};
   t.spec.layer = layer;
   c.fill();
   t.run();
@@ -232,20 +252,23 @@ void check_local_response_norm(Case& c) {
       const auto x = [&](int k) { return double(t.inputs[0][at(k)]); };
       for (int k = 0; k < channels; ++k) {
         d[k] = layer.k;
-        for (int j = std::max(0, k - before); j <= std::min(channels - 1, k + after); ++j) d[k] += layer.alpha / layer.size * x(j) * x(j);
+        for (int j = std::max(0, k - before); j <= std::min(channels - 1, k + after); ++j)
+          d[k] += layer.alpha / layer.size * x(j) * x(j);
         y[at(k)] = x(k) * std::pow(d[k], -layer.beta);
       }
       for (int k = 0; k < channels; ++k) {
         const double g = t.output_gradient[at(k)];
         dx[at(k)] += g * std::pow(d[k], -layer.beta);
         for (int j = std::max(0, k - before); j <= std::min(channels - 1, k + after); ++j) {
-          dx[at(j)] -= g * x(k) * layer.beta * std::pow(d[k], -layer.beta - 1) * layer.alpha / layer.size * 2 * x(j);
+          dx[at(j)] -= g * x(k) * layer.beta * std::pow(d[k], -layer.beta - 1) * layer.alpha /
+                       layer.size * 2 * x(j);
         }
       }
     }
   }
   EXPECT_LE(worst(t.output, y, [&](std::size_t i) { return rounding(y[i]); }), 1);
-  EXPECT_LE(worst(t.input_gradients[0], dx, [&](std::size_t i) { return bf16_slack(dx[i], 1); }), 1);
+  EXPECT_LE(worst(t.input_gradients[0], dx, [&](std::size_t i) { return bf16_slack(dx[i], 1); }),
+            1);
 }
 
 void check_dropout(Case& c) {
@@ -261,8 +284,10 @@ void check_dropout(Case& c) {
   for (std::size_t i = 0; i < t.output.size(); ++i) {
     const bool keep = t.output[i] != 0 || t.input_gradients[0][i] != 0;
     kept += keep;
-    wrong += std::abs(t.output[i] - (keep ? t.inputs[0][i] / 0.75 : 0)) > std::abs(t.inputs[0][i]) / 128;
-    wrong += std::abs(t.input_gradients[0][i] - (keep ? t.output_gradient[i] / 0.75 : 0)) > std::abs(t.output_gradient[i]) / 128;
+    wrong +=
+        std::abs(t.output[i] - (keep ? t.inputs[0][i] / 0.75 : 0)) > std::abs(t.inputs[0][i]) / 128;
+    wrong += std::abs(t.input_gradients[0][i] - (keep ? t.output_gradient[i] / 0.75 : 0)) >
+             std::abs(t.output_gradient[i]) / 128;
   }
   EXPECT_EQ(wrong, 0u);
   const double count = double(t.output.size());
@@ -286,7 +311,9 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AmxRows);
 
 // Twelve cases each, two of every layer.
 TEST_P(AmxRows, AgreesWithPlainReference) {
-  constexpr void (*kChecks[])(Case&) = {check_norm, check_pool, check_relu_and_add, check_concat, check_local_response_norm, check_dropout};
+  constexpr void (*kChecks[])(Case&) = {
+      check_norm,   check_pool, check_relu_and_add, check_concat, check_local_response_norm,
+      check_dropout};
   for (int i = 0; i < 12 && !HasFailure(); ++i) {
     Case c(GetParam() * 12 + i);
     SCOPED_TRACE(fmt::format("case {}, check {}: {}", GetParam() * 12 + i, i % 6, c.text()));

@@ -1,5 +1,6 @@
-// Gradients of weights: for each tap, in plane and out plane, the product over rows of the source (turned to [channel][row]) and of the
-// target's gradient (row pairs interleaved), slab by slab. Layouts: product.h.
+// Gradients of weights: for each tap, in plane and out plane, the product over rows of the source
+// (turned to [channel][row]) and of the target's gradient (row pairs interleaved), slab by slab.
+// Layouts: product.h.
 #include "kernels/amx/lanes.h"
 #include "kernels/amx/product.h"
 #include "kernels/amx/turn.h"
@@ -37,9 +38,10 @@ CONVOY_INLINE void store_sums(float* c) {
   _tile_stored(3, c + 528, 128);
 }
 
-// One source row of one plane, block by block: lots of 32 give one block per column, smaller ones a copy of `steps` blocks
-// for each column of the kernel.
-void turn_source_row(const WeightProduct& p, const Interleave& interleave, const Bf16* plane, int y, Bf16* to) {
+// One source row of one plane, block by block: lots of 32 give one block per column, smaller ones a
+// copy of `steps` blocks for each column of the kernel.
+void turn_source_row(const WeightProduct& p, const Interleave& interleave, const Bf16* plane, int y,
+                     Bf16* to) {
   const Slide& s = p.slide;
   const int lot_bits = __builtin_ctz(unsigned(p.source.lot)), lot = p.source.lot;
   const int copies = p.source_blocks / p.kernel_advance;
@@ -60,7 +62,8 @@ void turn_source_row(const WeightProduct& p, const Interleave& interleave, const
 }
 
 // One target row of one plane: whole steps of 32 rows, filled up with zeros.
-void turn_target_row(const WeightProduct& p, const Interleave& interleave, const Bf16* plane, int y, Bf16* to) {
+void turn_target_row(const WeightProduct& p, const Interleave& interleave, const Bf16* plane, int y,
+                     Bf16* to) {
   const int rows = p.slide.out_width * p.target.lot;
   const Bf16* from = plane + std::size_t(y) * rows * kLanes;
   for (int step = 0; step < p.steps; ++step, to += kBlock, from += kBlock) {
@@ -69,39 +72,52 @@ void turn_target_row(const WeightProduct& p, const Interleave& interleave, const
   }
 }
 
-void turn_slab(const WeightProduct& p, const Slab& slab, const Bf16* source, const Bf16* target, Bf16* xs, Bf16* ys,
-               int thread, int team) {
+void turn_slab(const WeightProduct& p, const Slab& slab, const Bf16* source, const Bf16* target,
+               Bf16* xs, Bf16* ys, int thread, int team) {
   const Interleave interleave;
   const Slide& s = p.slide;
-  const int all_y = slab.first_row * s.stride - s.padding, before_y = all_y - s.stride + s.kernel_height;
-  const int first_y = slab.first_row > 0 && before_y > all_y ? before_y : all_y;  // the slab before has turned the others
+  const int all_y = slab.first_row * s.stride - s.padding,
+            before_y = all_y - s.stride + s.kernel_height;
+  const int first_y = slab.first_row > 0 && before_y > all_y
+                          ? before_y
+                          : all_y;  // the slab before has turned the others
   const int source_rows = all_y + (slab.rows - 1) * s.stride + s.kernel_height - first_y;
   const std::size_t sources = std::size_t(p.shape.in_planes) * slab.lots * source_rows;
   for (std::size_t at = share(sources, thread, team); at < share(sources, thread + 1, team); ++at) {
-    const std::size_t row = at % source_rows, lot = at / source_rows % slab.lots, in = at / source_rows / slab.lots;
+    const std::size_t row = at % source_rows, lot = at / source_rows % slab.lots,
+                      in = at / source_rows / slab.lots;
     const int y = first_y + int(row), slot = (y + s.padding) % p.source_rows();
-    turn_source_row(p, interleave, source + ((slab.first_lot + lot) * p.shape.in_planes + in) * p.source.plane_size(), y,
-                    xs + in * p.source_plane_size() + (lot * p.source_rows() + slot) * p.source_row_size());
+    turn_source_row(
+        p, interleave,
+        source + ((slab.first_lot + lot) * p.shape.in_planes + in) * p.source.plane_size(), y,
+        xs + in * p.source_plane_size() + (lot * p.source_rows() + slot) * p.source_row_size());
   }
   const std::size_t targets = std::size_t(p.shape.out_planes) * slab.lots * slab.rows;
   for (std::size_t at = share(targets, thread, team); at < share(targets, thread + 1, team); ++at) {
-    const std::size_t row = at % slab.rows, lot = at / slab.rows % slab.lots, out = at / slab.rows / slab.lots;
-    turn_target_row(p, interleave, target + ((slab.first_lot + lot) * p.shape.out_planes + out) * p.target.plane_size(),
-                    slab.first_row + int(row), ys + out * p.target_plane_size() + (lot * p.slab_rows + row) * p.steps * kBlock);
+    const std::size_t row = at % slab.rows, lot = at / slab.rows % slab.lots,
+                      out = at / slab.rows / slab.lots;
+    turn_target_row(
+        p, interleave,
+        target + ((slab.first_lot + lot) * p.shape.out_planes + out) * p.target.plane_size(),
+        slab.first_row + int(row),
+        ys + out * p.target_plane_size() + (lot * p.slab_rows + row) * p.steps * kBlock);
   }
 }
 
 // Adds all products of one (in plane, out plane, tap) in this slab to the accumulator tiles.
-CONVOY_INLINE void multiply_slab(const WeightProduct& p, const Slab& slab, int tap, const Bf16* xs, const Bf16* ys) {
+CONVOY_INLINE void multiply_slab(const WeightProduct& p, const Slab& slab, int tap, const Bf16* xs,
+                                 const Bf16* ys) {
   const Slide& s = p.slide;
   const int ky = tap / s.kernel_width, kx = tap % s.kernel_width;
-  const std::size_t column = std::size_t(kx) * p.kernel_advance * kBlock, advance = std::size_t(p.step_advance) * kBlock;
+  const std::size_t column = std::size_t(kx) * p.kernel_advance * kBlock,
+                    advance = std::size_t(p.step_advance) * kBlock;
   for (int lot = 0; lot < slab.lots; ++lot) {
     for (int row = 0; row < slab.rows; ++row) {
       const int y = (slab.first_row + row) * s.stride + ky - s.padding;
       if (y < 0 || y >= s.height) continue;
       const int slot = (y + s.padding) % p.source_rows();
-      const Bf16* a = xs + (std::size_t(lot) * p.source_rows() + slot) * p.source_row_size() + column;
+      const Bf16* a =
+          xs + (std::size_t(lot) * p.source_rows() + slot) * p.source_row_size() + column;
       const Bf16* b = ys + (std::size_t(lot) * p.slab_rows + row) * p.steps * kBlock;
       for (int step = 0; step < p.steps; ++step, a += advance, b += kBlock) {
         _tile_stream_loadd(4, a, 64);
@@ -117,23 +133,33 @@ CONVOY_INLINE void multiply_slab(const WeightProduct& p, const Slab& slab, int t
   }
 }
 
-void multiply_share(const WeightProduct& p, const Slab& slab, const Bf16* xs, const Bf16* ys, bool fresh, float* gradient,
-                    int thread, int team) {
+void multiply_share(const WeightProduct& p, const Slab& slab, const Bf16* xs, const Bf16* ys,
+                    bool fresh, bool only, float* gradient, int thread, int team) {
   const WeightShape& w = p.shape;
   const std::size_t total = std::size_t(w.in_planes) * w.out_planes * w.taps;
+  // Sums of a large dense layer, written once and too many for any cache, go straight to memory.
+  const bool past_cache = fresh && only && w.size() * sizeof(float) > std::size_t(32) << 20;
   for (std::size_t at = share(total, thread, team); at < share(total, thread + 1, team); ++at) {
-    const std::size_t tap = at % w.taps, out = at / w.taps % w.out_planes, in = at / w.taps / w.out_planes;
+    const std::size_t tap = at % w.taps, out = at / w.taps % w.out_planes,
+                      in = at / w.taps / w.out_planes;
     float* sums = gradient + ((tap * w.in_planes + in) * w.out_planes + out) * kBlock;
     start_sums(sums, fresh);
-    multiply_slab(p, slab, int(tap), xs + in * p.source_plane_size(), ys + out * p.target_plane_size());
-    store_sums(sums);
+    multiply_slab(p, slab, int(tap), xs + in * p.source_plane_size(),
+                  ys + out * p.target_plane_size());
+    if (past_cache) {
+      alignas(64) float block[kBlock];
+      store_sums(block);
+      for (int i = 0; i < kBlock; i += 16) _mm512_stream_ps(sums + i, _mm512_load_ps(block + i));
+    } else {
+      store_sums(sums);
+    }
   }
 }
 
 }  // namespace
 
-void run_weight_product(const WeightProduct& p, const Bf16* source, const Bf16* target_gradient, Bf16* turned,
-                        float* gradient) {
+void run_weight_product(const WeightProduct& p, const Bf16* source, const Bf16* target_gradient,
+                        Bf16* turned, float* gradient) {
   Bf16* xs = turned;
   Bf16* ys = turned + p.source_plane_size() * p.shape.in_planes;
   const int row_slabs = (p.slide.out_height + p.slab_rows - 1) / p.slab_rows;
@@ -149,7 +175,7 @@ void run_weight_product(const WeightProduct& p, const Bf16* source, const Bf16* 
                       .rows = rows_left < p.slab_rows ? rows_left : p.slab_rows};
       turn_slab(p, slab, source, target_gradient, xs, ys, thread, team);
 #pragma omp barrier
-      multiply_share(p, slab, xs, ys, i == 0, gradient, thread, team);
+      multiply_share(p, slab, xs, ys, i == 0, row_slabs * lot_slabs == 1, gradient, thread, team);
 #pragma omp barrier
     }
     _tile_release();

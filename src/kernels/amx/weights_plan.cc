@@ -12,7 +12,8 @@ constexpr std::size_t kPairBytes = 1 << 20;
 constexpr std::size_t kMostBytes = 32 << 20;  // stays in the last-level cache
 constexpr int kFewSteps = 32;
 
-// Windows of one position need no rows: lay several together, as long as a row is not too long for a slab.
+// Windows of one position need no rows: lay several together, as long as a row is not too long for
+// a slab.
 Slide join_rows(Slide s, int lot) {
   if (s.kernel_height != 1 || s.kernel_width != 1 || s.stride != 1 || s.padding != 0) return s;
   if (s.height != s.out_height || s.width != s.out_width) return s;
@@ -46,8 +47,10 @@ void fill_slab(WeightProduct& p, Fits&& fits) {
 
 }  // namespace
 
-WeightProduct plan_weight_product(const Layout& source, const Layout& target, const WeightShape& shape, Slide slide, int slots) {
-  WeightProduct p{.source = source, .target = target, .shape = shape, .slide = join_rows(slide, target.lot)};
+WeightProduct plan_weight_product(const Layout& source, const Layout& target,
+                                  const WeightShape& shape, Slide slide, int slots) {
+  WeightProduct p{
+      .source = source, .target = target, .shape = shape, .slide = join_rows(slide, target.lot)};
   p.slots = slots;
   const Slide& s = p.slide;
   p.steps = (s.out_width * target.lot + kLanes - 1) / kLanes;
@@ -58,8 +61,8 @@ WeightProduct plan_weight_product(const Layout& source, const Layout& target, co
     p.source_blocks = s.kernel_width * p.steps;
     p.kernel_advance = p.steps;
   }
-  // Best is a slab that stays in the second-level cache as a whole; where that gives sums of too few steps, one of which
-  // each pair of planes stays there.
+  // Best is a slab that stays in the second-level cache as a whole; where that gives sums of too
+  // few steps, one of which each pair of planes stays there.
   fill_slab(p, [&] { return p.turned_size() * sizeof(Bf16) <= kWholeBytes; });
   const int steps = p.slab_lots * p.slab_rows * p.steps;
   if (steps < std::min(kFewSteps, target.lots * s.out_height * p.steps)) {
