@@ -19,6 +19,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;  // clang 14 does not deduce it
 
 std::unique_ptr<Op> make_op(const OpSpec& spec) {
   return std::visit(
