@@ -6,6 +6,7 @@
 // come out as well.
 #pragma once
 
+#include "kernels/amx/columns.h"
 #include "kernels/amx/layout.h"
 #include "kernels/amx/windows.h"
 
@@ -37,7 +38,12 @@ struct TileProduct {
   const TileStep* steps = nullptr;
   const TileJoin* joins = nullptr;
   int slots = 1;  // threads at most
+  const Columns* columns =
+      nullptr;  // makes the source; then taps is 1, and buffers of column_buffer_size() are needed
+  Bf16* column_buffers = nullptr;
 };
+
+std::size_t column_buffer_size(const TileProduct& product);  // numbers, for all slots
 
 // target = sum over steps of source tiles times pack blocks. `target` has its padding rows zero.
 void run_product(const TileProduct& product, const Bf16* source, const Bf16* pack, Bf16* target,
@@ -61,7 +67,7 @@ struct Slide {
   int kernel_height = 1, kernel_width = 1;
   int stride = 1, padding = 0;
 };
-// Work goes slab by slab: `lots` whole lots, or `rows` rows of the target of one lot. The threads
+// Work goes slab by slab: some lots, rows and steps (columns) of the target. The threads
 // turn a slab's blocks, then share its products by (in plane, out plane, tap), so that sums need no
 // second buffer and do not depend on the number of threads.
 //   turned source   [in plane][lot][row][block][32 channels][32 rows]: with lots of 32, a block is
@@ -79,8 +85,9 @@ struct WeightProduct {
   int source_blocks = 1;   // blocks per turned source row
   int kernel_advance = 1;  // blocks from one column of the kernel to the next
   int step_advance = 1;    // source blocks from one step to the next
-  int slab_lots = 1, slab_rows = 1;
+  int slab_lots = 1, slab_rows = 1, slab_steps = 1;
   int slots = 1;
+  const Columns* columns = nullptr;  // makes the source
 
   int source_rows() const {  // of a slab, per lot
     return (slab_rows - 1) * slide.stride + slide.kernel_height;
@@ -88,7 +95,7 @@ struct WeightProduct {
   std::size_t source_row_size() const { return std::size_t(source_blocks) * kBlock; }
   std::size_t source_plane_size() const { return source_row_size() * source_rows() * slab_lots; }
   std::size_t target_plane_size() const {
-    return std::size_t(slab_lots) * slab_rows * steps * kBlock;
+    return std::size_t(slab_lots) * slab_rows * slab_steps * kBlock;
   }
   std::size_t turned_size() const {  // numbers of scratch
     return source_plane_size() * shape.in_planes + target_plane_size() * shape.out_planes;

@@ -108,20 +108,58 @@ struct Finisher {
   }
 };
 
+// What a call works on.
+struct Call {
+  const TileProduct& p;
+  const Bf16* source;
+  const Bf16* pack;
+  Bf16* target;
+  const Finish& f;
+};
+
+// Where the rows of a lot's planes are.
+struct SourceView {
+  const Bf16* base;
+  std::size_t plane, lot;  // from one to the next
+};
+
+// The weights of the next target plane, asked for while this plane's products run.
+struct Prefetch {
+  const char* next;
+  const char* end;
+  int lines_per_product;
+
+  void advance() {
+    for (int i = 0; i < lines_per_product && next < end; ++i, next += 64)
+      _mm_prefetch(next, _MM_HINT_T1);
+  }
+};
+
+Prefetch prefetch_after(const Call& call, int plane, std::size_t blocks) {
+  const std::size_t bytes = std::size_t(call.p.taps) * call.p.source.planes * kBlock * sizeof(Bf16);
+  const std::size_t products = std::size_t(call.p.begin[call.p.target.blocks]) *
+                               call.p.source.planes * blocks / call.p.target.blocks;
+  const char* next = reinterpret_cast<const char*>(call.pack) + (plane + 1) * bytes;
+  return {.next = next,
+          .end = plane + 1 < call.p.target.planes ? next + bytes : next,
+          .lines_per_product = int(bytes / 64 / (products + 1) + 1)};
+}
+
+// Target blocks [first, last), counted over all lots, of one plane.
 template <Finish::Kind kKind, bool kStreamWeights>
-void product_span(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
-                  const Finish& f, std::size_t first, std::size_t last, int plane,
-                  double* partial) {
+void product_span(const Call& call, const SourceView& view, std::size_t first, std::size_t last,
+                  int plane, double* partial) {
+  const TileProduct& p = call.p;
   alignas(64) float sums[2][kBlock];
   alignas(64) Bf16 joined[2][512];
-  Finisher<kKind> finisher(p, f, plane);
+  Finisher<kKind> finisher(p, call.f, plane);
   const int in_planes = p.source.planes;
-  const std::size_t source_plane = p.source.plane_size();
-  const Bf16* weights = pack + std::size_t(plane) * p.taps * in_planes * kBlock;
+  const Bf16* weights = call.pack + std::size_t(plane) * p.taps * in_planes * kBlock;
+  Prefetch prefetch = prefetch_after(call, plane, last - first);
   Waiting waiting;
   for (std::size_t v = first; v < last; ++v) {
     const int lot = int(v / p.target.blocks), block = int(v % p.target.blocks);
-    const Bf16* x = source + std::size_t(lot) * p.source.lot_size();
+    const Bf16* x = view.base + lot * view.lot;
     const TileStep* step = p.steps + p.begin[block];
     const TileStep* end = p.steps + p.begin[block + 1];
     const int products = int(end - step) * in_planes;
@@ -132,10 +170,11 @@ void product_span(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf
     for (; step != end; ++step) {
       const Bf16* w = weights + std::size_t(step->tap) * in_planes * kBlock;
       const Bf16* from = x;
-      for (int i = 0; i < in_planes; ++i, w += kBlock, from += source_plane) {
+      for (int i = 0; i < in_planes; ++i, w += kBlock, from += view.plane) {
         const Bf16* a0 = tile_rows(from, step->row[0], p.joins, joined[0]);
         const Bf16* a1 = tile_rows(from, step->row[1], p.joins, joined[1]);
         multiply<kStreamWeights>(a0, a1, w);
+        if (kStreamWeights) prefetch.advance();
         for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
           Finisher<kKind>::finish_row(finisher, waiting);
       }
@@ -144,7 +183,7 @@ void product_span(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf
     float* c = sums[v & 1];
     store_sums(c);
     waiting = {.sums = c,
-               .to = target + block_at(p.target, lot, plane, block),
+               .to = call.target + block_at(p.target, lot, plane, block),
                .rows = p.target.rows(lot, block),
                .lot = lot,
                .row = 0};
@@ -156,30 +195,55 @@ void product_span(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf
   }
 }
 
-template <Finish::Kind kKind, bool kStreamWeights>
-void product_of_kind(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
-                     const Finish& f) {
-  const std::size_t total = std::size_t(p.target.lots) * p.target.blocks;
-  // A chunk's source rows stay in the second-level cache while every target plane passes over them.
+// Target blocks whose source rows stay in the second-level cache while every target plane passes
+// over them.
+std::size_t chunk_blocks(const TileProduct& p) {
   const double bytes_per_block = double(p.source.lot_size()) / p.target.blocks * sizeof(Bf16);
-  std::size_t chunk = std::size_t(512e3 / bytes_per_block);
-  if (chunk < 4) chunk = 4;
+  const auto chunk = std::size_t(512e3 / bytes_per_block);
+  return chunk < 4 ? 4 : chunk;
+}
+
+// The chunk that begins with block `at`, made of columns in a buffer of the thread's own.
+SourceView make_columns(const TileProduct& p, std::size_t at, std::size_t end, int thread) {
+  const std::size_t chunk = chunk_blocks(p);
+  Bf16* buffer = p.column_buffers + thread * chunk * p.source.planes * kBlock;
+  const int lot = int(at / p.target.blocks), first = int(at % p.target.blocks);
+  for (std::size_t b = 0; b < end - at; ++b) {
+    fill_columns(*p.columns, p.source, lot, (first + int(b)) * kLanes, buffer + b * kBlock,
+                 chunk * kBlock);
+  }
+  return {.base = buffer - std::size_t(first) * kBlock, .plane = chunk * kBlock, .lot = 0};
+}
+
+template <Finish::Kind kKind, bool kStreamWeights>
+void product_of_kind(const Call& call) {
+  const TileProduct& p = call.p;
+  const std::size_t total = std::size_t(p.target.lots) * p.target.blocks, chunk = chunk_blocks(p);
   const std::size_t weight_bytes =
       std::size_t(p.taps) * p.source.planes * p.target.planes * kBlock * sizeof(Bf16);
-  const bool by_plane = total < 2 || weight_bytes > p.source.size() * sizeof(Bf16);
+  const bool by_plane = !p.columns && (total < 2 || weight_bytes > p.source.size() * sizeof(Bf16));
   run_team(p.slots, [&](int thread, int team) {
     configure_full_tiles();
     const bool split_planes = by_plane && p.target.planes >= team;
-    double* partial = f.partial ? f.partial + std::size_t(thread) * 2 * p.target.lanes() : nullptr;
+    double* partial =
+        call.f.partial ? call.f.partial + std::size_t(thread) * 2 * p.target.lanes() : nullptr;
     const std::size_t first = split_planes ? 0 : share(total, thread, team);
     const std::size_t last = split_planes ? total : share(total, thread + 1, team);
     const int first_plane = split_planes ? int(share(p.target.planes, thread, team)) : 0;
     const int last_plane =
         split_planes ? int(share(p.target.planes, thread + 1, team)) : p.target.planes;
-    for (std::size_t at = first; at < last; at += chunk) {
-      const std::size_t end = at + chunk < last ? at + chunk : last;
+    std::size_t end;
+    for (std::size_t at = first; at < last; at = end) {
+      end = at + chunk < last ? at + chunk : last;
+      SourceView view{
+          .base = call.source, .plane = p.source.plane_size(), .lot = p.source.lot_size()};
+      if (p.columns) {
+        const std::size_t lot_end = (at / p.target.blocks + 1) * p.target.blocks;
+        if (lot_end < end) end = lot_end;
+        view = make_columns(p, at, end, thread);
+      }
       for (int plane = first_plane; plane < last_plane; ++plane) {
-        product_span<kKind, kStreamWeights>(p, source, pack, target, f, at, end, plane, partial);
+        product_span<kKind, kStreamWeights>(call, view, at, end, plane, partial);
       }
     }
     _tile_release();
@@ -187,28 +251,32 @@ void product_of_kind(const TileProduct& p, const Bf16* source, const Bf16* pack,
 }
 
 template <Finish::Kind kKind>
-void product_of_size(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
-                     const Finish& f) {
-  const bool fits = std::size_t(p.taps) * p.source.planes * kBlock * sizeof(Bf16) <= 40 << 10;
-  fits ? product_of_kind<kKind, false>(p, source, pack, target, f)
-       : product_of_kind<kKind, true>(p, source, pack, target, f);
+void product_of_size(const Call& call) {
+  const bool fits =
+      std::size_t(call.p.taps) * call.p.source.planes * kBlock * sizeof(Bf16) <= 40 << 10;
+  fits ? product_of_kind<kKind, false>(call) : product_of_kind<kKind, true>(call);
 }
 
 }  // namespace
 
+std::size_t column_buffer_size(const TileProduct& p) {
+  return chunk_blocks(p) * p.source.planes * kBlock * p.slots;
+}
+
 void run_product(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
                  const Finish& f) {
+  const Call call{.p = p, .source = source, .pack = pack, .target = target, .f = f};
   switch (f.kind) {
     case Finish::plain:
-      return product_of_size<Finish::plain>(p, source, pack, target, f);
+      return product_of_size<Finish::plain>(call);
     case Finish::bias:
-      return product_of_size<Finish::bias>(p, source, pack, target, f);
+      return product_of_size<Finish::bias>(call);
     case Finish::norm_sums:
       for (std::size_t i = 0; i < std::size_t(p.slots) * 2 * p.target.lanes(); ++i)
         f.partial[i] = 0;
-      return product_of_size<Finish::norm_sums>(p, source, pack, target, f);
+      return product_of_size<Finish::norm_sums>(call);
     case Finish::logits:
-      return product_of_size<Finish::logits>(p, source, pack, target, f);
+      return product_of_size<Finish::logits>(call);
   }
 }
 

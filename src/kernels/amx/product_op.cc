@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/amx/columns.h"
 #include "kernels/amx/ops.h"
 #include "kernels/amx/product.h"
 #include "kernels/amx/product_weights.h"
@@ -81,6 +82,10 @@ class ProductOp : public Op {
     source_ = form_.columns ? make_layout(spec.batch, form_.in * form_.taps, windows.sources)
                             : layout_of(spec.inputs[0], spec.batch);
     one_use_ = form_.dense && target_.lots == 1;
+    if (image_columns()) {
+      column_plan_ =
+          ColumnPlan({.batch = spec.batch, .channels = form_.in, .window = window_of(spec)});
+    }
     forward_plan_ = plan_tiles(windows, target_.lot);
     forward_ = product_of(source_, target_, forward_plan_);
     if (spec.training) bind_backward(windows);
@@ -126,6 +131,7 @@ class ProductOp : public Op {
         add_partials(slots_, target_.lanes(), spec_.output.channels, partial, spec_.bias_gradient);
     }
     const Bf16* source = form_.columns ? value(args.saved) : value(args.inputs[0]);
+    if (image_columns()) use_columns(source, nullptr);
     run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
                        spec_.weight_gradient);
     clear_between_groups(form_, spec_.weight_gradient);
@@ -162,9 +168,12 @@ class ProductOp : public Op {
     Cutter scratch;
     if (!one_use_) pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
     partial_at_ = scratch.take(std::size_t(slots_) * 2 * target_.lanes() * sizeof(double));
-    if (form_.columns && !form_.dense)
-      padded_at_ = scratch.take(padded_image_size(columns()) * sizeof(Bf16));
-    if (form_.columns && !spec_.training) columns_at_ = scratch.take(source_.bytes());
+    const std::size_t imported = image_columns() ? column_plan_.padded_bytes()
+                                 : form_.columns ? source_.bytes()
+                                                 : 0;
+    if (!spec_.training) imported_at_ = scratch.take(imported);
+    if (image_columns())
+      column_buffers_at_ = scratch.take(column_buffer_size(forward_) * sizeof(Bf16));
     if (spec_.training) {
       turned_at_ = scratch.take(weights_.turned_size() * sizeof(Bf16));
       if (plain_logits_) gradient_at_ = scratch.take(target_.bytes());
@@ -172,25 +181,31 @@ class ProductOp : public Op {
     traits_ = {.reads_inputs = spec_.training && !form_.columns,
                .reads_output = spec_.training && relu_,
                .spoils_gradient = relu_,
-               .saved_bytes = spec_.training && form_.columns ? source_.bytes() : 0,
+               .saved_bytes = spec_.training ? imported : 0,
                .scratch_bytes = scratch.size()};
   }
 
-  ColumnSpec columns() const {
-    return {.batch = spec_.batch, .channels = form_.in, .window = window_of(spec_)};
-  }
+  bool image_columns() const { return form_.columns && !form_.dense; }
 
-  // The source value: the input itself, or made from the network's plain input.
-  const Bf16* import(const ForwardArgs& args) const {
+  // The source value: the input itself, or made from the network's plain input (of images, the
+  // padded copy that columns are made of).
+  const Bf16* import(const ForwardArgs& args) {
     if (!form_.columns) return value(args.inputs[0]);
-    Bf16* to = value(spec_.training ? args.saved : args.scratch + columns_at_);
+    Bf16* to = value(spec_.training ? args.saved : args.scratch + imported_at_);
     const auto* plain = reinterpret_cast<const float*>(args.inputs[0]);
-    if (form_.dense) {
-      import_plain(source_, plain, to);
+    if (image_columns()) {
+      column_plan_.pad(plain, to);
+      use_columns(to, value(args.scratch + column_buffers_at_));
     } else {
-      import_columns(columns(), source_, plain, value(args.scratch + padded_at_), to);
+      import_plain(source_, plain, to);
     }
     return to;
+  }
+
+  void use_columns(const Bf16* padded, Bf16* buffers) {
+    columns_ = column_plan_.over(padded);
+    forward_.columns = weights_.columns = &columns_;
+    forward_.column_buffers = buffers;
   }
 
   OpSpec spec_;
@@ -201,10 +216,12 @@ class ProductOp : public Op {
   bool one_use_ = false;  // dense and one lot of images: each weight is used once, hence not packed
   std::vector<float> bias_;
   TilePlan forward_plan_, backward_plan_;
+  ColumnPlan column_plan_;
+  Columns columns_;
   TileProduct forward_, backward_;
   WeightProduct weights_;
-  std::size_t pack_at_ = 0, partial_at_ = 0, padded_at_ = 0, columns_at_ = 0, turned_at_ = 0,
-              gradient_at_ = 0;
+  std::size_t pack_at_ = 0, partial_at_ = 0, imported_at_ = 0, column_buffers_at_ = 0,
+              turned_at_ = 0, gradient_at_ = 0;
   OpTraits traits_;
 };
 

@@ -12,7 +12,6 @@ namespace convoy::amx {
 namespace {
 
 constexpr int kFewChannels = 16;
-constexpr int kLongestColumn = 8192;
 
 int planes_of(int channels) { return (channels + kLanes - 1) / kLanes; }
 

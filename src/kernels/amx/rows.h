@@ -12,16 +12,6 @@ namespace convoy::amx {
 void import_plain(const Layout& layout, const float* plain, Bf16* value);
 void export_plain(const Layout& layout, const Bf16* value, float* plain);
 
-// The windows of a plain image as channels: value channel (c * kernel + ky) * kernel + kx at
-// position (oy, ox).
-struct ColumnSpec {
-  int batch = 0, channels = 0;
-  WindowSpec window;
-};
-std::size_t padded_image_size(const ColumnSpec& spec);  // numbers of scratch
-void import_columns(const ColumnSpec& spec, const Layout& layout, const float* plain, Bf16* padded,
-                    Bf16* value);
-
 void relu_forward(const Layout& layout, const Bf16* x, Bf16* y);
 // to = gradient where y > 0, else 0.
 void relu_backward(const Layout& layout, const Bf16* y, const Bf16* gradient, Bf16* to);
