@@ -69,6 +69,7 @@ struct BackwardArgs {
   std::byte* scratch;
   std::byte* output_gradient;                    // may be overwritten where traits().spoils_gradient
   std::span<std::byte* const> input_gradients;   // null: not wanted. Written, not added to.
+  bool add_to_gradient = false;                  // but input_gradients[0] is added to; only where traits().adds_gradient
 };
 
 // What the memory planner must know of an op.
@@ -78,6 +79,7 @@ struct OpTraits {
   bool in_place = false;           // the output may lie where the (single) input lies, if nobody else reads that
   bool gradient_in_place = false;  // input_gradients[0] may be output_gradient
   bool spoils_gradient = false;    // backward changes output_gradient
+  bool adds_gradient = false;      // backward can add to input_gradients[0] instead of writing it
   bool passes_gradient = false;    // each input's gradient is exactly output_gradient after backward(): no buffer needed
   std::size_t saved_bytes = 0;
   std::size_t scratch_bytes = 0;

@@ -136,6 +136,12 @@ void Graph::plan_gradients() {
       const NodeId input = step.layer->inputs[k];
       step.input_gradients.push_back(-1);
       if (input == plan_.front().output) continue;
+      const int earlier = gradient_buffer_[input];
+      if (traits.adds_gradient && k == 0 && earlier >= 0 && earlier != buffer && !others_need(earlier, input, time)) {
+        step.input_gradients.back() = earlier;
+        step.add_to_gradient = true;
+        continue;
+      }
       int given = buffer;
       if (!traits.passes_gradient) {
         if (!(reusable && k == 0)) given = new_buffer(bytes_of(input), time, time);
@@ -215,7 +221,8 @@ void Graph::backward(std::byte* arena, const NodeHook& done) {
     if (step.copy_from >= 0)
       std::memcpy(output_gradient, at(arena, step.copy_from), buffers_[step.output_gradient].bytes);
     step.op->backward({.inputs = inputs, .output = at(arena, step.output), .saved = at(arena, step.saved),
-                       .scratch = at(arena, scratch_), .output_gradient = output_gradient, .input_gradients = gradients});
+                       .scratch = at(arena, scratch_), .output_gradient = output_gradient, .input_gradients = gradients,
+                       .add_to_gradient = step.add_to_gradient});
     for (const Step::Addition& addition : step.additions) {
       std::byte* accumulator = at(arena, addition.accumulator);
       if (addition.copy_from >= 0)

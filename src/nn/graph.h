@@ -64,6 +64,7 @@ class Graph {
     int copy_from = -1;
     int output_gradient = -1;
     std::vector<int> input_gradients;     // -1: not wanted, or passed through
+    bool add_to_gradient = false;         // the first of them already holds what other layers gave
     struct Addition {
       int copy_from = -1;                 // first copy this buffer into the accumulator
       int accumulator = -1, addend = -1;

@@ -79,6 +79,7 @@ class OpTrial {
   std::vector<std::vector<float>> inputs;  // plain
   std::vector<float> weight, bias;         // plain
   std::vector<float> output_gradient;      // plain
+  std::vector<float> earlier_gradient;  // plain; where given, the first input gradient is added to it
   std::vector<float> running_mean, running_variance;
   StepKey key;
 
@@ -176,12 +177,19 @@ class OpTrial {
                             ? given.back().get()
                             : nullptr);
     }
+    const bool add = !earlier_gradient.empty() && traits.adds_gradient && targets[0];
+    if (add) {
+      import_plain(layout(spec.inputs[0]), earlier_gradient.data(), value(targets[0]));
+    } else {
+      earlier_gradient.clear();
+    }
     op_->backward({.inputs = pointers,
                    .output = output_->get(),
                    .saved = saved_->get(),
                    .scratch = scratch_->get(),
                    .output_gradient = gradient.get(),
-                   .input_gradients = targets});
+                   .input_gradients = targets,
+                   .add_to_gradient = add});
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       input_gradients.emplace_back(inputs[i].size());
       const std::byte* from = traits.passes_gradient ? gradient.get() : targets[i];

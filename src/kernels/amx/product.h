@@ -24,7 +24,7 @@ void pack_backward(const WeightShape& shape, const float* stored, Bf16* pack);
 
 // What is done with the sums of a target block before they are stored.
 struct Finish {
-  enum Kind { plain, bias, norm_sums, logits } kind = plain;
+  enum Kind { plain, add, bias, norm_sums, logits } kind = plain;  // add: to what is there
   const float* bias_lanes = nullptr;  // [target lanes], for bias and logits
   bool relu = false;                  // with bias
   double* partial = nullptr;          // norm_sums: [slots][2][target lanes]

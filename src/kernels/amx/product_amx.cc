@@ -89,6 +89,7 @@ struct Finisher {
     const int n = w.row++;
     Row v = {_mm512_load_ps(w.sums + n * 32), _mm512_load_ps(w.sums + n * 32 + 16)};
     if (kKind == Finish::bias) v = keep(lanes_if(w.rows, n), largest(v + self.bias, self.floor));
+    if (kKind == Finish::add) v = v + load_row(w.to + n * kLanes);
     if (kKind == Finish::norm_sums) {
       self.sum = self.sum + v;
       self.squares = fused(v, v, self.squares);
@@ -269,6 +270,8 @@ void run_product(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf1
   switch (f.kind) {
     case Finish::plain:
       return product_of_size<Finish::plain>(call);
+    case Finish::add:
+      return product_of_size<Finish::add>(call);
     case Finish::bias:
       return product_of_size<Finish::bias>(call);
     case Finish::norm_sums:

@@ -142,7 +142,8 @@ class ProductOp : public Op {
     }
     Bf16* pack = value(args.scratch + pack_at_);
     pack_backward(form_.shape, spec_.weight, pack);
-    run_product(backward_, gradient, pack, value(args.input_gradients[0]), Finish{});
+    run_product(backward_, gradient, pack, value(args.input_gradients[0]),
+                Finish{.kind = args.add_to_gradient ? Finish::add : Finish::plain});
   }
 
  private:
@@ -181,6 +182,7 @@ class ProductOp : public Op {
     traits_ = {.reads_inputs = spec_.training && !form_.columns,
                .reads_output = spec_.training && relu_,
                .spoils_gradient = relu_,
+               .adds_gradient = !one_use_,
                .saved_bytes = spec_.training ? imported : 0,
                .scratch_bytes = scratch.size()};
   }

@@ -59,6 +59,9 @@ void check_product(OpTrial& t, const Plain& p, bool bias, bool relu) {
 
   std::vector<double> dx(t.inputs[0].size()), dx_size(dx), dw(t.weight.size()), dw_size(dw),
       db(p.out), db_size(db);
+  if (!t.earlier_gradient.empty()) {
+    std::copy(t.earlier_gradient.begin(), t.earlier_gradient.end(), dx.begin());
+  }
   std::vector<float> g = t.output_gradient;
   for (std::size_t i = 0; i < outputs; ++i) {
     if (relu && !(t.output[i] > 0)) g[i] = 0;
@@ -92,6 +95,7 @@ void fill(OpTrial& t, Rng& rng, std::size_t weights, int out, bool bias) {
   if (bias) t.bias = random_plain(rng, out);
   t.output_gradient = random_plain(rng, t.spec.output.count() * t.spec.batch);
   t.spec.training = rng.below(8) != 0;
+  if (rng.below(3) == 0) t.earlier_gradient = random_plain(rng, t.inputs[0].size());
 }
 
 void convolution_case(Rng& rng, std::size_t most_products) {
