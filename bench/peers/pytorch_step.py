@@ -20,7 +20,7 @@ def parse():
     parser.add_argument("--threads", type=int, required=True)
     parser.add_argument("--layout", choices=["nchw", "channels_last"], default="nchw")
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
-    parser.add_argument("--seconds", type=float, default=4, help="time steps for this long, at least two")
+    parser.add_argument("--seconds", type=float, default=4, help="time steps for this long, at least three")
     parser.add_argument("--warm-up", type=int, default=2, help="steps before the first that counts")
     return parser.parse_args()
 
@@ -62,7 +62,7 @@ def main():
     for _ in range(options.warm_up):
         step()
     times, end = [], time.perf_counter() + options.seconds
-    while len(times) < 2 or time.perf_counter() < end:
+    while len(times) < 3 or time.perf_counter() < end:
         begin = time.perf_counter()
         loss = step()
         times.append(time.perf_counter() - begin)
