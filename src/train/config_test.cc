@@ -84,6 +84,13 @@ TEST(Config, LettersBeyondAsciiStandInQuotes) {
   EXPECT_THAT(toml_error("out = \"\"\"a\n\"\"\""), HasSubstr("one line"));
 }
 
+TEST(Config, UnclosedTextsAndControlCharactersAreRefused) {
+  // toml++ 3.3 meets undefined behaviour on the first of these.
+  for (const std::string text : {std::string("''=[999\0\0'\xD0\xA8=[n(", 15), std::string("model = \"shallow\nbatch = 3\n"),
+                                 std::string("batch = 3\v\n"), std::string("model = 'shallow")})
+    EXPECT_THAT(toml_error(text), HasSubstr("run.toml:1")) << text;
+}
+
 TEST(Config, FlagsAreChecked) {
   for (const char* wrong :
        {"0", "-1", "abc", "1e9", "", "12x", "1.5", "99999999999999999999", "nan"})

@@ -33,6 +33,9 @@ class FormCheck {
   void run() {
     for (; at_ < text_.size(); ++at_) {
       const char letter = text_[at_];
+      const bool line_end = letter == '\r' && text_.substr(at_ + 1, 1) == "\n";
+      if ((static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) && letter != '\n' && letter != '\t' && !line_end)
+        refuse("control characters are not known here");
       if (letter == '\n')
         next_line();
       else if (quote_)
@@ -40,12 +43,13 @@ class FormCheck {
       else if (!comment_)
         outside(letter);
     }
+    next_line();
   }
 
  private:
   void next_line() {
+    if (quote_) refuse("a text must end on the line on which it begins: a quote is missing");
     ++line_;
-    quote_ = 0;
     comment_ = false;
     if (depth_ == 0) value_ = false;
   }
