@@ -81,6 +81,7 @@ struct OpTraits {
   bool spoils_gradient = false;    // backward changes output_gradient
   bool adds_gradient = false;      // backward can add to input_gradients[0] instead of writing it
   bool passes_gradient = false;    // each input's gradient is exactly output_gradient after backward(): no buffer needed
+  bool passes_second = false;      // the second input's gradient is exactly output_gradient after backward()
   std::size_t saved_bytes = 0;
   std::size_t scratch_bytes = 0;
 };
@@ -106,6 +107,8 @@ class Family {
   virtual std::unique_ptr<Op> bind(const OpSpec& spec) const = 0;
   // Whether bind() takes this kind of layer with a ReLU folded in.
   virtual bool folds_relu(const Layer& layer) const = 0;
+  // Whether bind() takes a batch norm with a second input that is added to its output, before the ReLU.
+  virtual bool folds_add() const { return false; }
   // accumulator += addend, two gradients of a value of this shape (of values that several layers read).
   virtual void add(std::byte* accumulator, const std::byte* addend, const Shape& shape, int batch) const = 0;
 };

@@ -143,7 +143,7 @@ void Graph::plan_gradients() {
         continue;
       }
       int given = buffer;
-      if (!traits.passes_gradient) {
+      if (!traits.passes_gradient && !(traits.passes_second && k == 1)) {
         if (!(reusable && k == 0)) given = new_buffer(bytes_of(input), time, time);
         step.input_gradients.back() = given;
       }

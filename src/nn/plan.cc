@@ -45,6 +45,16 @@ bool* relu_flag(Layer& layer) {
   }, layer);
 }
 
+void remove_gone(std::vector<PlannedLayer>& plan, const std::vector<bool>& gone) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < plan.size(); ++i)
+    if (!gone[i]) {
+      if (kept != i) plan[kept] = std::move(plan[i]);
+      ++kept;
+    }
+  plan.resize(kept);
+}
+
 // The producer takes over the ReLU's output value; the ReLU goes.
 void fold_relus(std::vector<PlannedLayer>& plan, const Family& family) {
   const auto readers = readers_of(plan);
@@ -61,13 +71,32 @@ void fold_relus(std::vector<PlannedLayer>& plan, const Family& family) {
     producer[maker.output] = producer.at(plan[i].inputs[0]);
     gone[i] = true;
   }
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < plan.size(); ++i)
-    if (!gone[i]) {
-      if (kept != i) plan[kept] = std::move(plan[i]);
-      ++kept;
-    }
-  plan.resize(kept);
+  remove_gone(plan, gone);
+}
+
+// batch norm -> add becomes a batch norm with a second input, in the place of the addition.
+void fold_adds(std::vector<PlannedLayer>& plan, const Family& family) {
+  if (!family.folds_add()) return;
+  const auto readers = readers_of(plan);
+  std::map<NodeId, std::size_t> producer;
+  for (std::size_t i = 0; i < plan.size(); ++i) producer[plan[i].output] = i;
+  std::vector<bool> gone(plan.size(), false);
+  for (std::size_t i = 0; i + 1 < plan.size(); ++i) {
+    const auto* add = std::get_if<Add>(&plan[i].layer);
+    if (!add || plan[i].inputs[0] == plan[i].inputs[1]) continue;
+    std::size_t first = producer.at(plan[i].inputs[0]), second = producer.at(plan[i].inputs[1]);
+    if (first < second) std::swap(first, second);
+    const auto* norm = std::get_if<BatchNorm>(&plan[first].layer);
+    if (!norm || norm->relu || plan[first].inputs.size() != 1 || readers.at(plan[first].output).size() != 1) continue;
+    if (std::holds_alternative<Input>(plan[second].layer) || plan[first].inputs[0] == plan.front().output) continue;
+    BatchNorm folded = *norm;
+    folded.relu = add->relu;
+    plan[i].node = plan[first].node;
+    plan[i].inputs = {plan[first].inputs[0], plan[second].output};
+    plan[i].layer = folded;
+    gone[first] = true;
+  }
+  remove_gone(plan, gone);
 }
 
 bool is_elementwise(const Layer& layer) {
@@ -128,6 +157,7 @@ std::vector<PlannedLayer> plan_layers(const Network& network, const Family& fami
   std::vector<PlannedLayer> plan = as_written(network);
   move_relu_behind_max_pool(plan);
   fold_relus(plan, family);
+  fold_adds(plan, family);
   cut_unread_rows(plan);
   return plan;
 }

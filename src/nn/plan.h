@@ -2,6 +2,7 @@
 //
 //  - A ReLU in front of a max pool moves behind it (the maximum of the positive parts is the positive part of the maximum), where
 //    there is less to do; any ReLU is then folded into the layer that makes its input, where the family can do that.
+//  - A batch norm whose output is only read by an addition does that addition itself, where the family can do that.
 //  - Rows and columns that nobody reads are not computed. Floor-mode pooling drops the last row of an odd map; the layers above
 //    it then need not make that row, nor what only that row reads, up to the image itself.
 #pragma once

@@ -91,6 +91,8 @@ class AmxFamily : public Family {
            std::holds_alternative<Add>(layer);
   }
 
+  bool folds_add() const override { return true; }
+
   void add(std::byte* accumulator, const std::byte* addend, const Shape& shape,
            int batch) const override {
     add_values(layout_of(shape, batch), value(accumulator), value(addend), false,

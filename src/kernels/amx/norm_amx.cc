@@ -11,17 +11,19 @@ CONVOY_INLINE void clear(double* partial, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) partial[i] = 0;
 }
 
+enum class Sign { ignored, from_x, from_y };
+
 // The gradient behind the ReLU, for one row.
-template <bool kRelu, bool kByOutput>
-CONVOY_INLINE Row masked_gradient(const NormGradient& n, std::size_t at, Row x, Row scale,
-                                  Row shift) {
+template <Sign kSign>
+CONVOY_INLINE __m512i masked_gradient(const NormGradient& n, std::size_t at, Row x, Row scale,
+                                      Row shift) {
   const __m512i g = load(n.gradient + at);
-  if (!kRelu) return widen(g);
-  const __mmask32 lanes = kByOutput ? positive(load(n.y + at)) : positive(fused(x, scale, shift));
-  return widen(_mm512_maskz_mov_epi16(lanes, g));
+  if (kSign == Sign::ignored) return g;
+  return _mm512_maskz_mov_epi16(
+      kSign == Sign::from_y ? positive(load(n.y + at)) : positive(fused(x, scale, shift)), g);
 }
 
-template <bool kRelu, bool kByOutput>
+template <Sign kSign>
 void gradient_sums(const Layout& l, int slots, const NormGradient& n, double* partial) {
   for_pieces(l, slots, [&](int thread, int lot, int plane, int first, int last) {
     const Row scale = load_row(n.lanes.scale + plane * kLanes),
@@ -30,7 +32,9 @@ void gradient_sums(const Layout& l, int slots, const NormGradient& n, double* pa
     for (std::size_t at = block_at(l, lot, plane, first); at < block_at(l, lot, plane, last);
          at += kLanes) {
       const Row x = load_row(n.x + at);
-      const Row g = masked_gradient<kRelu, kByOutput>(n, at, x, scale, shift);
+      const __m512i masked = masked_gradient<kSign>(n, at, x, scale, shift);
+      if (kSign == Sign::from_y) store(n.gradient + at, masked);
+      const Row g = widen(masked);
       sum = sum + g;
       product = fused(g, x, product);
     }
@@ -40,9 +44,9 @@ void gradient_sums(const Layout& l, int slots, const NormGradient& n, double* pa
   });
 }
 
-template <bool kRelu, bool kByOutput>
+template <Sign kSign>
 void gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,
-              const float* c, Bf16* to, Bf16* masked) {
+              const float* c, Bf16* to) {
   for_pieces(l, threads(), [&](int, int lot, int plane, int first, int last) {
     const int lane = plane * kLanes;
     const Row scale = load_row(n.lanes.scale + lane), shift = load_row(n.lanes.shift + lane);
@@ -53,9 +57,8 @@ void gradient(const Layout& l, const NormGradient& n, const float* a, const floa
       for (int r = 0; r < 32; ++r) {
         const std::size_t at = begin + r * kLanes;
         const Row x = load_row(n.x + at);
-        const Row g = masked_gradient<kRelu, kByOutput>(n, at, x, scale, shift);
+        const Row g = widen(masked_gradient<kSign>(n, at, x, scale, shift));
         store(to + at, narrow(keep(lanes_if(rows, r), fused(g, va, fused(x, vb, vc)))));
-        if (masked) store(masked + at, narrow(g));
       }
     }
   });
@@ -100,16 +103,15 @@ void norm_apply(const Layout& l, NormLanes lanes, bool relu, const Bf16* x, cons
 
 void norm_gradient_sums(const Layout& l, int slots, const NormGradient& n, double* partial) {
   clear(partial, std::size_t(slots) * 2 * l.lanes());
-  if (!n.relu) return gradient_sums<false, false>(l, slots, n, partial);
-  n.y ? gradient_sums<true, true>(l, slots, n, partial)
-      : gradient_sums<true, false>(l, slots, n, partial);
+  if (!n.relu) return gradient_sums<Sign::ignored>(l, slots, n, partial);
+  n.y ? gradient_sums<Sign::from_y>(l, slots, n, partial)
+      : gradient_sums<Sign::from_x>(l, slots, n, partial);
 }
 
 void norm_gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,
-                   const float* c, Bf16* to, Bf16* masked) {
-  if (!n.relu) return gradient<false, false>(l, n, a, b, c, to, masked);
-  n.y ? gradient<true, true>(l, n, a, b, c, to, masked)
-      : gradient<true, false>(l, n, a, b, c, to, masked);
+                   const float* c, Bf16* to) {
+  n.relu && !n.y ? gradient<Sign::from_x>(l, n, a, b, c, to)
+                 : gradient<Sign::ignored>(l, n, a, b, c, to);
 }
 
 }  // namespace convoy::amx

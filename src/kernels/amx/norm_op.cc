@@ -26,7 +26,9 @@ class NormOp : public Op {
         .reads_inputs = spec.training,
         .reads_output = spec.training && norm_.relu && residual_,
         .in_place = !spec.training && !residual_,
-        .gradient_in_place = true,
+        .gradient_in_place = !residual_,
+        .spoils_gradient = residual_ && norm_.relu,
+        .passes_second = residual_,
         .saved_bytes = spec.training ? 4 * lanes : 0,
         .scratch_bytes = 4 * lanes + std::size_t(slots_) * 2 * layout_.lanes() * sizeof(double)};
   }
@@ -78,8 +80,7 @@ class NormOp : public Op {
       a[2 * n + c] = float(-scale * of_g / count() - slope * mean);
     }
     Bf16* to = args.input_gradients[0] ? value(args.input_gradients[0]) : nullptr;
-    Bf16* masked = residual_ && args.input_gradients[1] ? value(args.input_gradients[1]) : nullptr;
-    if (to) norm_gradient(layout_, g, a, a + n, a + 2 * n, to, masked);
+    if (to) norm_gradient(layout_, g, a, a + n, a + 2 * n, to);
   }
 
  private:

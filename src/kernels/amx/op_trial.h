@@ -79,7 +79,8 @@ class OpTrial {
   std::vector<std::vector<float>> inputs;  // plain
   std::vector<float> weight, bias;         // plain
   std::vector<float> output_gradient;      // plain
-  std::vector<float> earlier_gradient;  // plain; where given, the first input gradient is added to it
+  std::vector<float>
+      earlier_gradient;  // plain; where given, the first input gradient is added to it
   std::vector<float> running_mean, running_variance;
   StepKey key;
 
@@ -173,9 +174,9 @@ class OpTrial {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       given.emplace_back(family.value_bytes(spec.inputs[i], spec.batch));
       pointers.push_back(values_[i].get());
-      targets.push_back(spec.wants_input_gradient && !spec.first && !traits.passes_gradient
-                            ? given.back().get()
-                            : nullptr);
+      const bool passed = traits.passes_gradient || (traits.passes_second && i == 1);
+      targets.push_back(spec.wants_input_gradient && !spec.first && !passed ? given.back().get()
+                                                                            : nullptr);
     }
     const bool add = !earlier_gradient.empty() && traits.adds_gradient && targets[0];
     if (add) {
@@ -192,7 +193,8 @@ class OpTrial {
                    .add_to_gradient = add});
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       input_gradients.emplace_back(inputs[i].size());
-      const std::byte* from = traits.passes_gradient ? gradient.get() : targets[i];
+      const bool passed = traits.passes_gradient || (traits.passes_second && i == 1);
+      const std::byte* from = passed ? gradient.get() : targets[i];
       if (!from || spec.first || spec.last) continue;
       export_plain(layout(spec.inputs[i]), value(from), input_gradients.back().data());
       expect_padding_zero(layout(spec.inputs[i]), from);

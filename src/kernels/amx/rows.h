@@ -45,20 +45,20 @@ void norm_sums(const Layout& layout, int slots, const Bf16* x,
                double* partial);  // [2][lanes]: of x, of x * x
 void norm_apply(const Layout& layout, NormLanes lanes, bool relu, const Bf16* x,
                 const Bf16* residual, Bf16* y);
-// g is the gradient where the output was positive (relu), else as it is. `y` may be null: then the
-// sign is computed from x anew.
+// g is the gradient where the output was positive (relu), else as it is. The sign comes from `y`,
+// and then g takes the gradient's place; or, where y is null, from x anew.
 struct NormGradient {
   const Bf16* x;
-  const Bf16* gradient;
+  Bf16* gradient;
   const Bf16* y;
   NormLanes lanes;
   bool relu;
 };
 void norm_gradient_sums(const Layout& layout, int slots, const NormGradient& n,
                         double* partial);  // [2][lanes]: of g, of g * x
-// to = a * g + b * x + c, by lanes; and g itself into `masked` where that is not null.
+// to = a * g + b * x + c, by lanes; after norm_gradient_sums.
 void norm_gradient(const Layout& layout, const NormGradient& n, const float* a, const float* b,
-                   const float* c, Bf16* to, Bf16* masked);
+                   const float* c, Bf16* to);
 
 struct WindowView {
   const int* begin;
