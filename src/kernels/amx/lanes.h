@@ -83,7 +83,7 @@ CONVOY_INLINE std::size_t share(std::size_t count, int thread, int team) {
 
 // Cuts all blocks of a value among the threads: body(thread, lot, plane, first block, last block),
 // pieces of at most kPiece blocks, each within a plane.
-constexpr int kPiece = 64;
+constexpr int kPiece = 16;  // f32 sums of a piece are short, and then added up in double
 template <typename Body>
 static inline void for_pieces(const Layout& l, int slots, Body&& body) {
   const std::size_t total = std::size_t(l.lots) * l.planes * l.blocks;
