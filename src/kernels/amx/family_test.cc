@@ -1,0 +1,99 @@
+// The family where it is, the choice where it is not, and what does not need tiles.
+#include "kernels/amx/family.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "kernels/amx/layout.h"
+#include "kernels/amx/ops.h"
+#include "kernels/amx/windows.h"
+#include "kernels/cpu.h"
+
+namespace convoy::amx {
+
+namespace {
+
+TEST(AmxFamily, IsThereExactlyWhereTilesWork) {
+  if (cpu().amx_works) {
+    EXPECT_EQ(make_amx_family()->name(), "amx");
+  } else {
+    EXPECT_DEATH(make_amx_family(), "needs a CPU whose tiles work");
+  }
+}
+
+TEST(AmxLayout, LotsWasteLittle) {
+  EXPECT_EQ(lot_of(128), 32);
+  EXPECT_EQ(lot_of(32), 32);
+  EXPECT_EQ(lot_of(16), 16);
+  EXPECT_EQ(lot_of(8), 8);
+  EXPECT_EQ(lot_of(1), 8);
+  EXPECT_EQ(lot_of(40), 8);
+  EXPECT_EQ(lot_of(96), 32);
+}
+
+TEST(AmxLayout, MasksRowsOfTheLastLotAndBlock) {
+  const Layout l = make_layout(20, 33, 3);  // lots of 8: 8, 8, 4 images; four positions to a block
+  ASSERT_EQ(l.lot, 8);
+  EXPECT_EQ(l.lots, 3);
+  EXPECT_EQ(l.planes, 2);
+  EXPECT_EQ(l.blocks, 1);
+  EXPECT_EQ(l.rows(0, 0), 0x00ffffffu);
+  EXPECT_EQ(l.rows(2, 0), 0x000f0f0fu);
+}
+
+TEST(AmxWindows, InverseOfInverseIsTheSame) {
+  const Windows w = sliding_windows({.height = 7,
+                                     .width = 5,
+                                     .out_height = 4,
+                                     .out_width = 3,
+                                     .kernel = 3,
+                                     .stride = 2,
+                                     .padding = 1});
+  const Windows back = inverse(inverse(w));
+  ASSERT_EQ(back.begin, w.begin);
+  for (std::size_t i = 0; i < w.references.size(); ++i) {
+    EXPECT_EQ(back.references[i].source, w.references[i].source);
+    EXPECT_EQ(back.references[i].tap, w.references[i].tap);
+  }
+}
+
+TEST(AmxWindows, SmallLotsJoinPositionsThatDoNotLieTogether) {
+  const Windows w =
+      sliding_windows({.height = 1, .width = 4, .out_height = 1, .out_width = 2, .stride = 2});
+  const TilePlan plan = plan_tiles(w, 8);  // both positions in the first tile of one block
+  ASSERT_EQ(plan.steps.size(), 1u);
+  ASSERT_EQ(plan.joins.size(), 1u);
+  EXPECT_EQ(plan.steps[0].row[0], -2);
+  EXPECT_EQ(plan.steps[0].row[1], kZeroRows);
+  EXPECT_EQ(plan.joins[0].row[0], 0);
+  EXPECT_EQ(plan.joins[0].row[1], 16);
+}
+
+TEST(AmxWeights, StoredAndPlainAgree) {
+  for (const int groups : {1, 3}) {
+    for (const bool first : {false, true}) {
+      OpSpec spec;
+      spec.layer = Convolution{.channels = 36, .kernel = 3, .groups = groups};
+      spec.inputs = {{9, 5, 5}};
+      spec.output = {36, 3, 3};
+      spec.batch = 4;
+      spec.first = first;
+      const auto layout = make_product_weights(spec);
+      std::vector<float> plain(36 * 9 / groups * 9), stored(layout->stored_count(), -1),
+          again(plain);
+      std::iota(plain.begin(), plain.end(), 1.0f);
+      layout->from_plain(plain.data(), stored.data());
+      layout->to_plain(stored.data(), again.data());
+      EXPECT_EQ(plain, again);
+      // What is not plain is zero.
+      EXPECT_EQ(std::accumulate(plain.begin(), plain.end(), 0.0),
+                std::accumulate(stored.begin(), stored.end(), 0.0));
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace convoy::amx
