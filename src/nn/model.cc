@@ -1,5 +1,6 @@
 #include "nn/model.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 
 #include "base/check.h"
@@ -16,9 +17,11 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t(2) << 20;
 
 std::unique_ptr<Family> make_family(Precision precision) {
-  if (precision == Precision::f32) return make_onednn_family();
-  if (!cpu().amx_works) throw ConfigError("--precision bf16: this CPU has no AMX; use --precision f32");
-  return make_amx_family();
+  if (precision == Precision::f32) return make_onednn_family(precision);
+  if (cpu().amx_works) return make_amx_family();
+  if (!cpu().avx512) throw ConfigError("--precision bf16: this CPU has neither AMX nor AVX-512; use --precision f32");
+  spdlog::warn("this CPU has no AMX: bf16 works, but is not faster than --precision f32");
+  return make_onednn_family(precision);
 }
 
 }  // namespace

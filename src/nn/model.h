@@ -13,7 +13,7 @@
 #include "kernels/family.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
-#include "nn/precision.h"
+#include "kernels/precision.h"
 
 namespace convoy {
 

@@ -38,16 +38,20 @@ inline void shake(Parameters& parameters, std::uint64_t seed = 11) {
     for (float& value : buffer.values) value += 0.2f * rng.uniform();
 }
 
-inline ReferenceGraph reference_of(const Model& model, int batch) {
-  ReferenceGraph reference(model.network(), batch);
+inline ReferenceGraph reference_of(const Network& network, const Parameters& parameters, int batch) {
+  ReferenceGraph reference(network, batch);
   std::vector<float> plain;
-  for (const Parameter& parameter : model.parameters().list()) {
+  for (const Parameter& parameter : parameters.list()) {
     plain.resize(parameter.spec.count());
-    model.parameters().export_values(parameter, plain);
+    parameters.export_values(parameter, plain);
     reference.set(parameter.spec.name, plain);
   }
-  for (const Buffer& buffer : model.parameters().buffers()) reference.set(buffer.name, buffer.values);
+  for (const Buffer& buffer : parameters.buffers()) reference.set(buffer.name, buffer.values);
   return reference;
+}
+
+inline ReferenceGraph reference_of(const Model& model, int batch) {
+  return reference_of(model.network(), model.parameters(), batch);
 }
 
 // |a - b| / |b| over all elements.

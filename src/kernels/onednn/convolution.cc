@@ -17,11 +17,18 @@ using Forward = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
-// The sizes of one convolution as oneDNN wants them.
+// The sizes of one convolution as oneDNN wants them. Values and stored weights are f32; with bf16 products what is
+// multiplied is rounded on the way, and everything that is summed (results, gradients) stays f32.
 struct Geometry {
-  Desc source, target, weights_any, weights_plain, bias;
-  Dims strides, padding_before, padding_after;
+  Desc source, target, weights_plain, bias;
+  Dims weight_dims, strides, padding_before, padding_after;
   bool has_bias;
+  Memory::data_type factor = Memory::data_type::f32;   // what is multiplied
+
+  Desc source_factor() const { return as_type(source, factor); }
+  Desc target_factor() const { return as_type(target, factor); }
+  Desc weights_any() const { return Desc(weight_dims, factor, Tag::any); }
+  Desc weights_any_f32() const { return Desc(weight_dims, Memory::data_type::f32, Tag::any); }
 };
 
 // oneDNN insists that sizes, kernel and padding agree exactly; the output may be smaller than the input allows.
@@ -31,59 +38,44 @@ std::int64_t padding_after(int input, int output, const Convolution& layer) {
   return (output - 1) * layer.stride + layer.kernel - input - layer.padding;
 }
 
-Geometry geometry(const Convolution& layer, const OpSpec& spec, int batch) {
+Geometry geometry(const Convolution& layer, const OpSpec& spec, Precision products, int batch) {
   const Shape& in = spec.inputs[0];
   const Shape& out = spec.output;
   Geometry g;
   // Few input channels (images) are read as plain planes, which oneDNN has kernels for.
   g.source = spec.first ? plain_images_desc(in, batch) : value_desc(in, batch);
   g.target = value_desc(out, batch);
-  const Dims dims = layer.groups == 1
-                        ? Dims{out.channels, in.channels, layer.kernel, layer.kernel}
-                        : Dims{layer.groups, out.channels / layer.groups, in.channels / layer.groups,
-                               layer.kernel, layer.kernel};
-  g.weights_any = Desc(dims, Memory::data_type::f32, Tag::any);
-  g.weights_plain = Desc(dims, Memory::data_type::f32, layer.groups == 1 ? Tag::oihw : Tag::goihw);
+  g.weight_dims = layer.groups == 1
+                      ? Dims{out.channels, in.channels, layer.kernel, layer.kernel}
+                      : Dims{layer.groups, out.channels / layer.groups, in.channels / layer.groups,
+                             layer.kernel, layer.kernel};
+  g.weights_plain = Desc(g.weight_dims, Memory::data_type::f32, layer.groups == 1 ? Tag::oihw : Tag::goihw);
   g.bias = vector_desc(out.channels);
   g.strides = {layer.stride, layer.stride};
   g.padding_before = {layer.padding, layer.padding};
   g.padding_after = {padding_after(in.height, out.height, layer), padding_after(in.width, out.width, layer)};
   g.has_bias = layer.bias;
+  if (products == Precision::bf16) g.factor = Memory::data_type::bf16;
   return g;
-}
-
-dnnl::primitive_attr forward_attr(bool relu) {
-  dnnl::primitive_attr attr = scratchpad_attr();
-  if (relu) {
-    dnnl::post_ops post;
-    post.append_eltwise(1.0f, Algorithm::eltwise_relu, 0.0f, 0.0f);
-    attr.set_post_ops(post);
-  }
-  return attr;
 }
 
 Forward::primitive_desc forward_desc(const Geometry& g, const Desc& weights, Algorithm algorithm, bool training,
                                      bool relu) {
   const auto kind = training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  const Desc source = g.source_factor();
   const Forward::desc desc =
-      g.has_bias ? Forward::desc(kind, algorithm, g.source, weights, g.bias, g.target, g.strides,
+      g.has_bias ? Forward::desc(kind, algorithm, source, weights, g.bias, g.target, g.strides,
                                  g.padding_before, g.padding_after)
-                 : Forward::desc(kind, algorithm, g.source, weights, g.target, g.strides, g.padding_before,
+                 : Forward::desc(kind, algorithm, source, weights, g.target, g.strides, g.padding_before,
                                  g.padding_after);
-  return {desc, forward_attr(relu), engine()};
+  return {desc, scratchpad_attr(relu), engine()};
 }
 
-// The stored layout: what direct forward likes, as long as backward-weights likes it too.
-Desc stored_weights(const Geometry& g) {
-  return forward_desc(g, g.weights_any, Algorithm::convolution_direct, true, false).weights_desc();
+// The stored layout is the one that direct forward likes in f32.
+Desc stored_weights(Geometry g) {
+  g.factor = Memory::data_type::f32;
+  return forward_desc(g, g.weights_any(), Algorithm::convolution_direct, true, false).weights_desc();
 }
-
-// A pass of the convolution: its primitive, and the reorder of the weights if it reads or writes another layout.
-struct Pass {
-  Call call;
-  Desc weights;
-  std::size_t scratch_bytes = 0;
-};
 
 // Whether oneDNN has a fast kernel for it, and not only its plain one.
 template <typename PrimitiveDesc>
@@ -92,55 +84,52 @@ bool is_fast(const PrimitiveDesc& desc) {
 }
 
 Pass forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm, bool training, bool relu) {
-  auto desc = forward_desc(g, stored, algorithm, training, relu);
-  if (!is_fast(desc)) desc = forward_desc(g, g.weights_any, algorithm, training, relu);
-  Pass pass{Call(Forward(desc)), desc.weights_desc(), desc.scratchpad_desc().get_size()};
-  pass.call.argument(DNNL_ARG_SRC, desc.src_desc());
-  pass.call.argument(DNNL_ARG_WEIGHTS, desc.weights_desc());
-  if (g.has_bias) pass.call.argument(DNNL_ARG_BIAS, g.bias);
-  pass.call.argument(DNNL_ARG_DST, desc.dst_desc());
-  pass.call.argument(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc());
+  auto desc = forward_desc(g, as_type(stored, g.factor), algorithm, training, relu);
+  if (!is_fast(desc)) desc = forward_desc(g, g.weights_any(), algorithm, training, relu);
+  Pass pass(Forward(desc), desc.scratchpad_desc());
+  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  if (g.has_bias) pass.input(DNNL_ARG_BIAS, g.bias, g.bias);
+  pass.output(DNNL_ARG_DST, g.target, desc.dst_desc());
   return pass;
 }
 
 Pass backward_data_pass(const Geometry& g, const Desc& stored, Algorithm algorithm) {
-  const auto hint = forward_desc(g, g.weights_any, algorithm, true, false);
+  const auto hint = forward_desc(g, g.weights_any(), algorithm, true, false);
   const auto make = [&](const Desc& weights) {
-    return BackwardData::primitive_desc(BackwardData::desc(algorithm, g.source, weights, g.target, g.strides,
+    return BackwardData::primitive_desc(BackwardData::desc(algorithm, g.source, weights, g.target_factor(), g.strides,
                                                            g.padding_before, g.padding_after),
                                         scratchpad_attr(), engine(), hint);
   };
-  auto desc = make(g.weights_any);
-  if (algorithm != Algorithm::convolution_direct && !same(desc.weights_desc(), stored)) desc = make(stored);
-  Pass pass{Call(BackwardData(desc)), desc.weights_desc(), desc.scratchpad_desc().get_size()};
-  pass.call.argument(DNNL_ARG_DIFF_SRC, desc.diff_src_desc());
-  pass.call.argument(DNNL_ARG_WEIGHTS, desc.weights_desc());
-  pass.call.argument(DNNL_ARG_DIFF_DST, desc.diff_dst_desc());
-  pass.call.argument(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc());
+  auto desc = make(g.weights_any());
+  if (algorithm != Algorithm::convolution_direct && desc.weights_desc() != stored) desc = make(stored);
+  Pass pass(BackwardData(desc), desc.scratchpad_desc());
+  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass.output(DNNL_ARG_DIFF_SRC, g.source, desc.diff_src_desc());
   return pass;
 }
 
 Pass backward_weights_pass(const Geometry& g, const Desc& stored, Algorithm algorithm) {
-  const auto hint = forward_desc(g, g.weights_any, algorithm, true, false);
+  const auto hint = forward_desc(g, g.weights_any(), algorithm, true, false);
   const auto make = [&](const Desc& weights) {
-    const auto desc =
-        g.has_bias ? BackwardWeights::desc(algorithm, g.source, weights, g.bias, g.target, g.strides,
-                                           g.padding_before, g.padding_after)
-                   : BackwardWeights::desc(algorithm, g.source, weights, g.target, g.strides,
-                                           g.padding_before, g.padding_after);
+    const Desc source = g.source_factor(), target = g.target_factor();
+    const auto desc = g.has_bias ? BackwardWeights::desc(algorithm, source, weights, g.bias, target, g.strides,
+                                                         g.padding_before, g.padding_after)
+                                 : BackwardWeights::desc(algorithm, source, weights, target, g.strides,
+                                                         g.padding_before, g.padding_after);
     return BackwardWeights::primitive_desc(desc, scratchpad_attr(), engine(), hint);
   };
-  auto desc = make(g.weights_any);
-  if (!same(desc.diff_weights_desc(), stored)) {
+  auto desc = make(g.weights_any_f32());
+  if (desc.diff_weights_desc() != stored) {
     auto wanted = make(stored);
     if (is_fast(wanted)) desc = wanted;
   }
-  Pass pass{Call(BackwardWeights(desc)), desc.diff_weights_desc(), desc.scratchpad_desc().get_size()};
-  pass.call.argument(DNNL_ARG_SRC, desc.src_desc());
-  pass.call.argument(DNNL_ARG_DIFF_WEIGHTS, desc.diff_weights_desc());
-  if (g.has_bias) pass.call.argument(DNNL_ARG_DIFF_BIAS, g.bias);
-  pass.call.argument(DNNL_ARG_DIFF_DST, desc.diff_dst_desc());
-  pass.call.argument(DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc());
+  Pass pass(BackwardWeights(desc), desc.scratchpad_desc());
+  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass.output(DNNL_ARG_DIFF_WEIGHTS, stored, desc.diff_weights_desc());
+  if (g.has_bias) pass.output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
   return pass;
 }
 
@@ -156,16 +145,23 @@ std::string tuner_key(const char* pass, const Convolution& layer, const OpSpec& 
 // Memory on which passes of one convolution are timed; made when the first one is.
 class TimingMemory {
  public:
-  double time(Pass& pass, const Desc& source, const Desc& target) {
-    const std::size_t weights = pass.weights.get_size();
-    for (int name : {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC}) pass.call.point(name, room(source_, source.get_size()));
-    for (int name : {DNNL_ARG_DST, DNNL_ARG_DIFF_DST}) pass.call.point(name, room(target_, target.get_size()));
-    for (int name : {DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_WEIGHTS}) pass.call.point(name, room(weights_, weights));
-    for (int name : {DNNL_ARG_BIAS, DNNL_ARG_DIFF_BIAS}) pass.call.point(name, room(bias_, weights));
-    pass.call.point(DNNL_ARG_SCRATCHPAD, room(scratch_, pass.scratch_bytes));
-    pass.call.execute();
+  TimingMemory(const Desc& source, const Desc& target, const Desc& weights)
+      : source_bytes_(source.get_size()), target_bytes_(target.get_size()), weights_bytes_(weights.get_size()) {}
+
+  double time(Pass& pass) {
+    const void* source = room(source_, source_bytes_);
+    const void* target = room(target_, target_bytes_);
+    const void* weights = room(weights_, weights_bytes_);
+    const void* bias = room(bias_, weights_bytes_);
+    auto* scratch = static_cast<std::byte*>(room(scratch_, pass.scratch_bytes()));
+    const auto run = [&] {
+      pass.run({{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_SRC, source}, {DNNL_ARG_DST, target}, {DNNL_ARG_DIFF_DST, target},
+                {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DIFF_WEIGHTS, weights}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DIFF_BIAS, bias}},
+               scratch);
+    };
+    run();
     const double start = now_s();
-    pass.call.execute();
+    run();
     return now_s() - start;
   }
 
@@ -177,17 +173,19 @@ class TimingMemory {
     return reinterpret_cast<void*>((address + 63) / 64 * 64);
   }
 
+  std::size_t source_bytes_, target_bytes_, weights_bytes_;
   std::vector<float> source_, target_, weights_, bias_, scratch_;
 };
 
 // `make(algorithm)` builds the pass; the tuner decides which one stays.
 template <typename Make>
-Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner& tuner, Make&& make) {
+Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner& tuner, const Geometry& g, Make&& make) {
   // oneDNN 2.6's Winograd is wrong in backward-data where the padding after differs from that before.
   const bool even_padding = padding_after(spec.inputs[0].height, spec.output.height, layer) == layer.padding &&
                             padding_after(spec.inputs[0].width, spec.output.width, layer) == layer.padding;
   const bool winograd_fits =
-      layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 && !spec.first && even_padding;
+      layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 && !spec.first && even_padding &&
+      g.factor == Memory::data_type::f32;
   if (!winograd_fits) return make(Algorithm::convolution_direct);
   const std::string key = tuner_key(name, layer, spec);
   if (spec.batch != spec.tuning_batch) {
@@ -197,11 +195,9 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
     Pass winograd = make(Algorithm::convolution_winograd);
     if (spec.batch != spec.tuning_batch) return winograd;
     Pass direct = make(Algorithm::convolution_direct);
-    const Desc source = value_desc(spec.inputs[0], spec.batch);
-    const Desc target = value_desc(spec.output, spec.batch);
-    TimingMemory memory;
-    const Tuner::Candidate candidates[] = {{kDirect, [&] { return memory.time(direct, source, target); }},
-                                           {kWinograd, [&] { return memory.time(winograd, source, target); }}};
+    TimingMemory memory(g.source, g.target, stored_weights(g));
+    const Tuner::Candidate candidates[] = {{kDirect, [&] { return memory.time(direct); }},
+                                           {kWinograd, [&] { return memory.time(winograd); }}};
     return tuner.choose(key, candidates) == kWinograd ? std::move(winograd) : std::move(direct);
   } catch (const dnnl::error&) {  // oneDNN has no Winograd for these sizes
     return make(Algorithm::convolution_direct);
@@ -210,111 +206,68 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
 
 class ConvolutionOp : public Op {
  public:
-  ConvolutionOp(const Convolution& layer, const OpSpec& spec, Tuner& tuner)
+  ConvolutionOp(const Convolution& layer, const OpSpec& spec, Precision products, Tuner& tuner)
       : spec_(spec), relu_(layer.relu), output_floats_(value_floats(spec.output) * spec.batch) {
-    const Geometry g = geometry(layer, spec, spec.batch);
-    const Desc stored = stored_weights(geometry(layer, spec, spec.tuning_batch));
-    forward_ = tuned("forward", layer, spec, tuner, [&](Algorithm algorithm) {
+    const Geometry g = geometry(layer, spec, products, spec.batch);
+    const Desc stored = stored_weights(geometry(layer, spec, products, spec.tuning_batch));
+    const auto choose = [&](const char* name, auto&& make) {
+      Pass pass = tuned(name, layer, spec, tuner, g, make);
+      traits_.scratch_bytes = std::max(traits_.scratch_bytes, pass.scratch_bytes());
+      return pass;
+    };
+    forward_ = choose("forward", [&](Algorithm algorithm) {
       return forward_pass(g, stored, algorithm, spec.training, layer.relu);
     });
+    if (!spec.training) return;
     traits_.reads_inputs = true;
     traits_.reads_output = layer.relu;
     traits_.spoils_gradient = layer.relu;
-    note(forward_, stored, to_forward_);
-    if (!spec.training) return;
-    backward_weights_ = tuned("backward-weights", layer, spec, tuner, [&](Algorithm algorithm) {
+    backward_weights_ = choose("backward-weights", [&](Algorithm algorithm) {
       return backward_weights_pass(g, stored, algorithm);
     });
-    if (!same(backward_weights_.weights, stored)) from_weights_ = make_reorder(backward_weights_.weights, stored);
-    reserve(backward_weights_, bool(from_weights_));
-    if (!spec.wants_input_gradient) return;
-    backward_data_ = tuned("backward-data", layer, spec, tuner, [&](Algorithm algorithm) {
-      return backward_data_pass(g, stored, algorithm);
-    });
-    note(backward_data_, stored, to_backward_data_);
+    if (spec.wants_input_gradient)
+      backward_data_ = choose("backward-data", [&](Algorithm algorithm) {
+        return backward_data_pass(g, stored, algorithm);
+      });
   }
 
   const OpTraits& traits() const override { return traits_; }
 
   void forward(const ForwardArgs& args) override {
-    Call& call = forward_.call;
-    call.point(DNNL_ARG_SRC, args.inputs[0]);
-    call.point(DNNL_ARG_WEIGHTS, weights_for(forward_, to_forward_, args.scratch));
-    call.point(DNNL_ARG_BIAS, spec_.bias);
-    call.point(DNNL_ARG_DST, args.output);
-    call.point(DNNL_ARG_SCRATCHPAD, args.scratch);
-    call.execute();
+    forward_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_BIAS, spec_.bias},
+                  {DNNL_ARG_DST, args.output}},
+                 args.scratch);
   }
 
   void backward(const BackwardArgs& args) override {
     if (relu_)
       mask_gradient(reinterpret_cast<float*>(args.output_gradient),
                     reinterpret_cast<const float*>(args.output), output_floats_);
-    write_weight_gradient(args);
+    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_DIFF_DST, args.output_gradient},
+                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient}, {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
+                          args.scratch);
     if (args.input_gradients[0] == nullptr) return;
-    Call& call = backward_data_.call;
-    call.point(DNNL_ARG_DIFF_SRC, args.input_gradients[0]);
-    call.point(DNNL_ARG_WEIGHTS, weights_for(backward_data_, to_backward_data_, args.scratch));
-    call.point(DNNL_ARG_DIFF_DST, args.output_gradient);
-    call.point(DNNL_ARG_SCRATCHPAD, args.scratch);
-    call.execute();
+    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_DIFF_DST, args.output_gradient},
+                        {DNNL_ARG_DIFF_SRC, args.input_gradients[0]}},
+                       args.scratch);
   }
 
  private:
-  static std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-  // Scratch holds the primitive's scratchpad, then the weights in the pass's own layout.
-  void reserve(const Pass& pass, bool reordered) {
-    const std::size_t bytes =
-        aligned(pass.scratch_bytes) + (reordered ? aligned(pass.weights.get_size()) : 0);
-    traits_.scratch_bytes = std::max(traits_.scratch_bytes, bytes);
-  }
-
-  void note(const Pass& pass, const Desc& stored, Call& reorder) {
-    if (!same(pass.weights, stored)) reorder = make_reorder(stored, pass.weights);
-    reserve(pass, bool(reorder));
-  }
-
-  const void* weights_for(const Pass& pass, Call& reorder, std::byte* scratch) {
-    if (!reorder) return spec_.weight;
-    std::byte* copy = scratch + aligned(pass.scratch_bytes);
-    reorder.point(DNNL_ARG_FROM, spec_.weight);
-    reorder.point(DNNL_ARG_TO, copy);
-    reorder.execute();
-    return copy;
-  }
-
-  void write_weight_gradient(const BackwardArgs& args) {
-    std::byte* copy = args.scratch + aligned(backward_weights_.scratch_bytes);
-    Call& call = backward_weights_.call;
-    call.point(DNNL_ARG_SRC, args.inputs[0]);
-    call.point(DNNL_ARG_DIFF_WEIGHTS, from_weights_ ? static_cast<void*>(copy) : spec_.weight_gradient);
-    call.point(DNNL_ARG_DIFF_BIAS, spec_.bias_gradient);
-    call.point(DNNL_ARG_DIFF_DST, args.output_gradient);
-    call.point(DNNL_ARG_SCRATCHPAD, args.scratch);
-    call.execute();
-    if (!from_weights_) return;
-    from_weights_.point(DNNL_ARG_FROM, copy);
-    from_weights_.point(DNNL_ARG_TO, spec_.weight_gradient);
-    from_weights_.execute();
-  }
-
   OpSpec spec_;
   bool relu_;
   std::size_t output_floats_;
   OpTraits traits_;
   Pass forward_, backward_data_, backward_weights_;
-  Call to_forward_, to_backward_data_, from_weights_;
 };
 
 }  // namespace
 
-std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec, Tuner& tuner) {
-  return std::make_unique<ConvolutionOp>(layer, spec, tuner);
+std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec, Precision products, Tuner& tuner) {
+  return std::make_unique<ConvolutionOp>(layer, spec, products, tuner);
 }
 
 std::unique_ptr<StoredLayout> convolution_layout(const Convolution& layer, const OpSpec& spec) {
-  const Geometry g = geometry(layer, spec, spec.tuning_batch);
+  const Geometry g = geometry(layer, spec, Precision::f32, spec.tuning_batch);
   return std::make_unique<DescLayout>(g.weights_plain, stored_weights(g));
 }
 

@@ -1,5 +1,6 @@
 // Dense: an image's value is one run of floats whatever its shape, so a dense layer is a matrix product over that run; the
 // columns of the stored weight follow the value's layout instead of PyTorch's CHW order.
+#include <algorithm>
 #include <vector>
 
 #include "kernels/onednn/engine.h"
@@ -13,37 +14,32 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
+// Values and stored weights are f32; with bf16 products what is multiplied is rounded on the way.
 struct Geometry {
-  Desc source, target, weights_any, bias;
+  Desc source, target, bias;
+  Dims weight_dims;
+  Memory::data_type factor;   // what is multiplied
 };
 
-Geometry geometry(const Dense& layer, const OpSpec& spec, int batch) {
+Geometry geometry(const Dense& layer, const OpSpec& spec, Precision products, int batch) {
   const auto columns = std::int64_t(spec.first ? spec.inputs[0].count() : value_floats(spec.inputs[0]));
   const auto f32 = Memory::data_type::f32;
   return {Desc({batch, columns}, f32, Tag::nc), Desc({batch, layer.features}, f32, Tag::nc),
-          Desc({layer.features, columns}, f32, Tag::any), vector_desc(layer.features)};
-}
-
-dnnl::primitive_attr forward_attr(bool relu) {
-  dnnl::primitive_attr attr = scratchpad_attr();
-  if (relu) {
-    dnnl::post_ops post;
-    post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
-    attr.set_post_ops(post);
-  }
-  return attr;
+          vector_desc(layer.features), Dims{layer.features, columns},
+          products == Precision::bf16 ? Memory::data_type::bf16 : f32};
 }
 
 Forward::primitive_desc forward_desc(const Geometry& g, const Desc& weights, const Dense& layer) {
   const auto kind = dnnl::prop_kind::forward_training;
-  const auto desc = layer.bias ? Forward::desc(kind, g.source, weights, g.bias, g.target)
-                               : Forward::desc(kind, g.source, weights, g.target);
-  return {desc, forward_attr(layer.relu), engine()};
+  const Desc source = as_type(g.source, g.factor);
+  const auto desc = layer.bias ? Forward::desc(kind, source, weights, g.bias, g.target)
+                               : Forward::desc(kind, source, weights, g.target);
+  return {desc, scratchpad_attr(layer.relu), engine()};
 }
 
 Desc stored_weights(const Dense& layer, const OpSpec& spec) {
-  const Geometry g = geometry(layer, spec, spec.tuning_batch);
-  return forward_desc(g, g.weights_any, layer).weights_desc();
+  const Geometry g = geometry(layer, spec, Precision::f32, spec.tuning_batch);
+  return forward_desc(g, Desc(g.weight_dims, g.factor, Tag::any), layer).weights_desc();
 }
 
 // Plain columns are in CHW order; the matrix's columns in the order of the value.
@@ -88,86 +84,81 @@ class DenseLayout : public StoredLayout {
 
 class DenseOp : public Op {
  public:
-  DenseOp(const Dense& layer, const OpSpec& spec)
+  DenseOp(const Dense& layer, const OpSpec& spec, Precision products)
       : spec_(spec), relu_(layer.relu), outputs_(std::size_t(layer.features) * spec.batch) {
-    const Geometry g = geometry(layer, spec, spec.batch);
+    const Geometry g = geometry(layer, spec, products, spec.batch);
     const Desc stored = stored_weights(layer, spec);
-    const auto forward = forward_desc(g, stored, layer);
-    forward_ = Call(Forward(forward));
-    describe(forward_, DNNL_ARG_SRC, g.source, DNNL_ARG_WEIGHTS, stored, DNNL_ARG_DST, g.target,
-             forward.scratchpad_desc());
-    if (layer.bias) forward_.argument(DNNL_ARG_BIAS, g.bias);
-    if (!spec.training) return;
-
-    const BackwardWeights::desc weights_desc =
-        layer.bias ? BackwardWeights::desc(g.source, stored, g.bias, g.target)
-                   : BackwardWeights::desc(g.source, stored, g.target);
-    const BackwardWeights::primitive_desc weights(weights_desc, scratchpad_attr(), engine(), forward);
-    backward_weights_ = Call(BackwardWeights(weights));
-    describe(backward_weights_, DNNL_ARG_SRC, g.source, DNNL_ARG_DIFF_WEIGHTS, stored, DNNL_ARG_DIFF_DST,
-             g.target, weights.scratchpad_desc());
-    if (layer.bias) backward_weights_.argument(DNNL_ARG_DIFF_BIAS, g.bias);
-
-    const BackwardData::primitive_desc data(BackwardData::desc(g.source, stored, g.target), scratchpad_attr(),
-                                            engine(), forward);
-    backward_data_ = Call(BackwardData(data));
-    describe(backward_data_, DNNL_ARG_DIFF_SRC, g.source, DNNL_ARG_WEIGHTS, stored, DNNL_ARG_DIFF_DST, g.target,
-             data.scratchpad_desc());
-    traits_.reads_inputs = true;
-    traits_.reads_output = layer.relu;
-    traits_.spoils_gradient = layer.relu;
+    // In f32 the stored layout serves all three passes; rounded weights are copies anyway, in the layout each pass likes.
+    const bool rounds = products == Precision::bf16;
+    const Desc factor_weights = rounds ? Desc(g.weight_dims, g.factor, Tag::any) : stored;
+    const auto forward = forward_desc(g, factor_weights, layer);
+    forward_ = Pass(Forward(forward), forward.scratchpad_desc());
+    forward_.input(DNNL_ARG_SRC, g.source, forward.src_desc());
+    forward_.input(DNNL_ARG_WEIGHTS, stored, forward.weights_desc());
+    if (layer.bias) forward_.input(DNNL_ARG_BIAS, g.bias, g.bias);
+    forward_.output(DNNL_ARG_DST, g.target, forward.dst_desc());
+    traits_.scratch_bytes = forward_.scratch_bytes();
+    if (spec.training) prepare_backward(g, stored, factor_weights, forward, layer);
   }
 
   const OpTraits& traits() const override { return traits_; }
 
   void forward(const ForwardArgs& args) override {
-    forward_.point(DNNL_ARG_SRC, args.inputs[0]);
-    forward_.point(DNNL_ARG_WEIGHTS, spec_.weight);
-    forward_.point(DNNL_ARG_BIAS, spec_.bias);
-    forward_.point(DNNL_ARG_DST, args.output);
-    forward_.point(DNNL_ARG_SCRATCHPAD, args.scratch);
-    forward_.execute();
+    forward_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_BIAS, spec_.bias},
+                  {DNNL_ARG_DST, args.output}},
+                 args.scratch);
   }
 
   void backward(const BackwardArgs& args) override {
     if (relu_)
       mask_gradient(reinterpret_cast<float*>(args.output_gradient),
                     reinterpret_cast<const float*>(args.output), outputs_);
-    backward_weights_.point(DNNL_ARG_SRC, args.inputs[0]);
-    backward_weights_.point(DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient);
-    backward_weights_.point(DNNL_ARG_DIFF_BIAS, spec_.bias_gradient);
-    backward_weights_.point(DNNL_ARG_DIFF_DST, args.output_gradient);
-    backward_weights_.point(DNNL_ARG_SCRATCHPAD, args.scratch);
-    backward_weights_.execute();
+    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_DIFF_DST, args.output_gradient},
+                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient}, {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
+                          args.scratch);
     if (args.input_gradients[0] == nullptr) return;
-    backward_data_.point(DNNL_ARG_DIFF_SRC, args.input_gradients[0]);
-    backward_data_.point(DNNL_ARG_WEIGHTS, spec_.weight);
-    backward_data_.point(DNNL_ARG_DIFF_DST, args.output_gradient);
-    backward_data_.point(DNNL_ARG_SCRATCHPAD, args.scratch);
-    backward_data_.execute();
+    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_DIFF_DST, args.output_gradient},
+                        {DNNL_ARG_DIFF_SRC, args.input_gradients[0]}},
+                       args.scratch);
   }
 
  private:
-  void describe(Call& call, int source_name, const Desc& source, int weights_name, const Desc& weights,
-                int target_name, const Desc& target, const Desc& scratchpad) {
-    call.argument(source_name, source);
-    call.argument(weights_name, weights);
-    call.argument(target_name, target);
-    call.argument(DNNL_ARG_SCRATCHPAD, scratchpad);
-    traits_.scratch_bytes = std::max(traits_.scratch_bytes, scratchpad.get_size());
+  void prepare_backward(const Geometry& g, const Desc& stored, const Desc& factor_weights,
+                        const Forward::primitive_desc& forward, const Dense& layer) {
+    const Desc source = as_type(g.source, g.factor), target = as_type(g.target, g.factor);
+    const auto weights_desc = layer.bias ? BackwardWeights::desc(source, stored, g.bias, target)
+                                         : BackwardWeights::desc(source, stored, target);
+    const BackwardWeights::primitive_desc weights(weights_desc, scratchpad_attr(), engine(), forward);
+    backward_weights_ = Pass(BackwardWeights(weights), weights.scratchpad_desc());
+    backward_weights_.input(DNNL_ARG_SRC, g.source, weights.src_desc());
+    backward_weights_.input(DNNL_ARG_DIFF_DST, g.target, weights.diff_dst_desc());
+    backward_weights_.output(DNNL_ARG_DIFF_WEIGHTS, stored, weights.diff_weights_desc());
+    if (layer.bias) backward_weights_.output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
+
+    const BackwardData::primitive_desc data(BackwardData::desc(g.source, factor_weights, target), scratchpad_attr(),
+                                            engine(), forward);
+    backward_data_ = Pass(BackwardData(data), data.scratchpad_desc());
+    backward_data_.input(DNNL_ARG_WEIGHTS, stored, data.weights_desc());
+    backward_data_.input(DNNL_ARG_DIFF_DST, g.target, data.diff_dst_desc());
+    backward_data_.output(DNNL_ARG_DIFF_SRC, g.source, data.diff_src_desc());
+    traits_.scratch_bytes = std::max(
+        {traits_.scratch_bytes, backward_weights_.scratch_bytes(), backward_data_.scratch_bytes()});
+    traits_.reads_inputs = true;
+    traits_.reads_output = layer.relu;
+    traits_.spoils_gradient = layer.relu;
   }
 
   OpSpec spec_;
   bool relu_;
   std::size_t outputs_;
   OpTraits traits_;
-  Call forward_, backward_data_, backward_weights_;
+  Pass forward_, backward_data_, backward_weights_;
 };
 
 }  // namespace
 
-std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec) {
-  return std::make_unique<DenseOp>(layer, spec);
+std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec, Precision products) {
+  return std::make_unique<DenseOp>(layer, spec, products);
 }
 
 std::unique_ptr<StoredLayout> dense_layout(const Dense& layer, const OpSpec& spec) {

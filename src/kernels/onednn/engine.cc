@@ -42,11 +42,20 @@ Desc plain_images_desc(const Shape& shape, int batch) {
 
 Desc vector_desc(std::int64_t count) { return Desc({count}, Memory::data_type::f32, Tag::a); }
 
-bool same(const Desc& a, const Desc& b) { return a == b; }
+Desc as_type(const Desc& desc, Memory::data_type type) {
+  Desc other = desc;
+  other.data.data_type = static_cast<dnnl_data_type_t>(type);
+  return other;
+}
 
-dnnl::primitive_attr scratchpad_attr() {
+dnnl::primitive_attr scratchpad_attr(bool relu) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  if (relu) {
+    dnnl::post_ops post;
+    post.append_eltwise(1.0f, dnnl::algorithm::eltwise_relu, 0.0f, 0.0f);
+    attr.set_post_ops(post);
+  }
   return attr;
 }
 
@@ -69,6 +78,37 @@ Call make_reorder(const Desc& from, const Desc& to) {
   call.argument(DNNL_ARG_FROM, from);
   call.argument(DNNL_ARG_TO, to);
   return call;
+}
+
+Pass::Pass(dnnl::primitive primitive, const Desc& scratchpad) : call_(std::move(primitive)) {
+  call_.argument(DNNL_ARG_SCRATCHPAD, scratchpad);
+  scratch_bytes_ = (scratchpad.get_size() + 63) / 64 * 64;
+}
+
+void Pass::input(int name, const Desc& lies_as, const Desc& wanted) { operand(name, lies_as, wanted, true); }
+
+void Pass::output(int name, const Desc& lies_as, const Desc& made) { operand(name, lies_as, made, false); }
+
+void Pass::operand(int name, const Desc& lies_as, const Desc& used, bool before) {
+  call_.argument(name, used);
+  if (lies_as == used) return;
+  conversions_.push_back({name, before, scratch_bytes_, before ? make_reorder(lies_as, used) : make_reorder(used, lies_as)});
+  scratch_bytes_ += (used.get_size() + 63) / 64 * 64;
+}
+
+void Pass::run(std::initializer_list<Operand> operands, std::byte* scratch) {
+  call_.point(DNNL_ARG_SCRATCHPAD, scratch);
+  for (const Operand& operand : operands) call_.point(operand.name, operand.data);
+  for (Conversion& conversion : conversions_) {
+    for (const Operand& operand : operands)
+      if (operand.name == conversion.name) conversion.reorder.point(conversion.before ? DNNL_ARG_FROM : DNNL_ARG_TO, operand.data);
+    conversion.reorder.point(conversion.before ? DNNL_ARG_TO : DNNL_ARG_FROM, scratch + conversion.offset);
+    call_.point(conversion.name, scratch + conversion.offset);
+    if (conversion.before) conversion.reorder.execute();
+  }
+  call_.execute();
+  for (Conversion& conversion : conversions_)
+    if (!conversion.before) conversion.reorder.execute();
 }
 
 }  // namespace convoy::onednn

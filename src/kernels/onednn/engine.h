@@ -7,6 +7,7 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <cstddef>
+#include <initializer_list>
 #include <unordered_map>
 #include <vector>
 
@@ -26,12 +27,12 @@ int block();                                          // B
 bool is_blocked(const Shape& shape);
 std::size_t value_floats(const Shape& shape);          // of one sample, padding included
 Desc value_desc(const Shape& shape, int batch);        // 4-D
+Desc as_type(const Desc& desc, Memory::data_type type);  // the same layout in another precision
 Desc plain_images_desc(const Shape& shape, int batch); // NCHW
 Desc vector_desc(std::int64_t count);
-bool same(const Desc& a, const Desc& b);
 
-// All primitives take their scratchpad from the caller, who has one for all.
-dnnl::primitive_attr scratchpad_attr();
+// All primitives take their scratchpad from the caller, who has one for all. `relu`: applied to the result.
+dnnl::primitive_attr scratchpad_attr(bool relu = false);
 
 // A primitive and its arguments; the data handles change from call to call.
 class Call {
@@ -49,7 +50,38 @@ class Call {
   std::unordered_map<int, Memory> arguments_;
 };
 
-// Copies between two layouts of the same tensor.
+// Copies between two layouts (or precisions) of the same tensor.
 Call make_reorder(const Desc& from, const Desc& to);
+
+// A primitive among operands that may lie in other layouts or precisions than it wants: those are converted on the way, inputs
+// before it runs and outputs after, through the caller's scratch memory.
+class Pass {
+ public:
+  Pass() = default;
+  Pass(dnnl::primitive primitive, const Desc& scratchpad);
+
+  void input(int name, const Desc& lies_as, const Desc& wanted);
+  void output(int name, const Desc& lies_as, const Desc& made);
+
+  struct Operand {
+    int name;
+    const void* data;
+  };
+  void run(std::initializer_list<Operand> operands, std::byte* scratch);
+  std::size_t scratch_bytes() const { return scratch_bytes_; }
+
+ private:
+  struct Conversion {
+    int name;
+    bool before;             // an input
+    std::size_t offset;      // of the converted copy in scratch
+    Call reorder;
+  };
+  void operand(int name, const Desc& lies_as, const Desc& used, bool before);
+
+  Call call_;
+  std::vector<Conversion> conversions_;
+  std::size_t scratch_bytes_ = 0;
+};
 
 }  // namespace convoy::onednn

@@ -20,9 +20,9 @@ std::string machine_name() {
 
 class OnednnFamily : public Family {
  public:
-  OnednnFamily() : tuner_(default_tuner_file(), machine_name()) {}
+  explicit OnednnFamily(Precision products) : products_(products), tuner_(default_tuner_file(), machine_name()) {}
 
-  std::string name() const override { return "oneDNN f32"; }
+  std::string name() const override { return "oneDNN " + precision_name(products_); }
 
   std::size_t value_bytes(const Shape& shape, int batch) const override {
     return onednn::value_floats(shape) * batch * sizeof(float);
@@ -59,7 +59,7 @@ class OnednnFamily : public Family {
     return nullptr;
   }
   Bound bind(const Convolution& layer, const OpSpec& spec) const {
-    return onednn::make_convolution(layer, spec, tuner_);
+    return onednn::make_convolution(layer, spec, products_, tuner_);
   }
   Bound bind(const BatchNorm& layer, const OpSpec& spec) const { return onednn::make_batch_norm(layer, spec); }
   Bound bind(const Relu&, const OpSpec& spec) const { return onednn::make_relu(spec); }
@@ -68,7 +68,7 @@ class OnednnFamily : public Family {
   Bound bind(const AdaptiveAveragePool&, const OpSpec& spec) const {
     return onednn::make_adaptive_average_pool(spec);
   }
-  Bound bind(const Dense& layer, const OpSpec& spec) const { return onednn::make_dense(layer, spec); }
+  Bound bind(const Dense& layer, const OpSpec& spec) const { return onednn::make_dense(layer, spec, products_); }
   Bound bind(const Dropout& layer, const OpSpec& spec) const { return onednn::make_dropout(layer, spec); }
   Bound bind(const Concat&, const OpSpec& spec) const { return onednn::make_concat(spec); }
   Bound bind(const Add& layer, const OpSpec& spec) const { return onednn::make_add(layer, spec); }
@@ -76,11 +76,14 @@ class OnednnFamily : public Family {
     return onednn::make_local_response_norm(layer, spec);
   }
 
+  Precision products_;
   mutable Tuner tuner_;
 };
 
 }  // namespace
 
-std::unique_ptr<Family> make_onednn_family() { return std::make_unique<OnednnFamily>(); }
+std::unique_ptr<Family> make_onednn_family(Precision products) {
+  return std::make_unique<OnednnFamily>(products);
+}
 
 }  // namespace convoy
