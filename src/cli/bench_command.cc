@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -159,20 +160,22 @@ nlohmann::json answer(const Model& model, const Measurement& measured) {
 }
 
 void run(const Options& options) {
+  if (std::isnan(options.seconds)) throw ConfigError("--seconds must be a number, not nan");
   const Shape input = options.input.empty() ? zoo_default_input(options.model) : parse_shape(options.input, "--input");
   const int classes = options.classes > 0 ? options.classes : input.height > 64 ? 1000 : 10;
   const Precision precision = parse_precision(options.precision);
   Model model(make_network(options.model, input, classes),
               {.batch = options.batch, .precision = precision, .threads = options.threads});
-  fmt::print("{} {} ({} classes), batch {}, {} ({}), {} threads\n", options.model, input.to_string(), classes,
-             options.batch, precision_name(precision), model.family().name(), threads());
+  fmt::print("{} {} ({} classes), batch {}, {} ({}), {} thread{}\n", options.model, input.to_string(), classes,
+             options.batch, precision_name(precision), model.family().name(), threads(),
+             threads() == 1 ? "" : "s");
   const Measurement measured = measure(model, options);
   const double operations = step_operations(model.network(), options.batch);
   if (options.layers) print_layers(model, measured);
-  fmt::print("{:.1f} images/s (best {:.1f}), {:.2f} ms a step (best {:.2f}) over {} steps; {:.0f} GFLOP/s, {:.0f} % of the {:.0f} that a "
+  fmt::print("{:.1f} images/s (best {:.1f}), {:.2f} ms a step (best {:.2f}) over {} step{}; {:.0f} GFLOP/s, {:.0f} % of the {:.0f} that a "
              "matrix product reaches here; peak memory {:.0f} MiB\n",
              options.batch / measured.median(), options.batch / measured.best(), measured.median() * 1e3,
-             measured.best() * 1e3, measured.step_s.size(), operations / measured.median() / 1e9,
+             measured.best() * 1e3, measured.step_s.size(), measured.step_s.size() == 1 ? "" : "s", operations / measured.median() / 1e9,
              100 * operations / measured.median() / 1e9 / measured.peak_gflops, measured.peak_gflops,
              double(peak_rss_bytes()) / (1 << 20));
   if (options.json) print_answer(answer(model, measured));

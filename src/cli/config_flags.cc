@@ -7,10 +7,14 @@ namespace convoy {
 void add_field_flag(CLI::App& command, const ConfigField& field, GivenFlags& given) {
   const std::string flag = field.flag();
   if (field.kind().empty()) {
-    command.add_flag_function(
-        fmt::format("{},!--no-{}", flag, flag.substr(2)),
-        [&](std::int64_t count) { given.emplace_back(&field, count > 0 ? "true" : "false"); },
-        field.help);
+    command
+        .add_flag_callback(
+            flag, [&] { given.emplace_back(&field, "true"); }, field.help)
+        ->disable_flag_override();
+    command
+        .add_flag_callback(
+            "--no-" + flag.substr(2), [&] { given.emplace_back(&field, "false"); }, "not " + flag)
+        ->disable_flag_override();
     return;
   }
   std::string shown = print_field(TrainConfig{}, field);

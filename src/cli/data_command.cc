@@ -77,10 +77,12 @@ void run_get(const DataArguments& arguments) {
                result.folder.string(), result.files.size(), megabytes(bytes));
   else
     fmt::print(
-        "{}: {} of {} files from {} into {} in {:.1f} s, checksums right; try: convoy train --data "
-        "{}\n",
+        "{}: {} of {} files from {} into {} in {:.1f} s, checksums right; try: convoy train "
+        "--model "
+        "{} --data {}{}\n",
         set.name, fetched, result.files.size(), result.source, result.folder.string(), seconds,
-        set.name);
+        set.shape.channels == 1 ? "mnist_cnn" : "resnet18", set.name,
+        arguments.root == "data" ? "" : " --data-root " + arguments.root);
   if (arguments.json) print_answer(get_answer(set, result, seconds));
 }
 
@@ -93,11 +95,11 @@ void run_list(const DataArguments& arguments) {
     const std::string where =
         status.ready
             ? fmt::format("{} ({})", status.folder.string(), megabytes(status.bytes))
-            : fmt::format("{}; run: convoy data get {}",
+            : fmt::format("{}; run: convoy data get {}{}",
                           status.files_there == 0
                               ? "not here"
                               : fmt::format("{} of {} files", status.files_there, set.files.size()),
-                          set.name);
+                          set.name, arguments.root == "data" ? "" : " --root " + arguments.root);
     fmt::print("{:<14} {:<9} {:>7} {:>8} {:>8}  {}\n", set.name, set.shape.to_string(), set.classes,
                set.train, set.test, where);
     sets.push_back({{"name", set.name},

@@ -122,6 +122,7 @@ void add_doctor_command(CLI::App& app) {
   command->add_flag("--json", options->json, "End with one JSON object on one line");
   command->add_option("--threads", options->threads, "Threads to measure with; 0: all cores")
       ->check(CLI::Range(0, 4096));
+  command->footer("Examples:\n  convoy doctor\n  convoy doctor --json");
   command->callback([options] {
     const Findings found = examine(options->threads);
     if (options->json)

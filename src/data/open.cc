@@ -70,11 +70,25 @@ const std::vector<NamedSet>& named_sets() {
       name.empty() ? "\"\"" : name, nearest(name.substr(0, name.find(':')), known));
 }
 
+// Every complaint about a set that `convoy data get` fetches ends with that remedy, for the root in
+// use.
+DataSplit open_fetched(const NamedSet& set, const DataOptions& options) {
+  try {
+    return set.open(options);
+  } catch (const DataError& error) {
+    std::string text = error.what();
+    const std::string remedy = "; run: convoy data get " + set.name;
+    if (!text.ends_with(remedy)) text += remedy;
+    if (options.root != "data") text += " --root " + options.root.string();
+    throw DataError(text);
+  }
+}
+
 DataSplit open_whole(const DataOptions& options) {
   const std::string kind = options.name.substr(0, options.name.find(':'));
   for (const NamedSet& set : named_sets())
     if (options.name == set.name || (kind == set.name && kind == "synthetic"))
-      return set.open(options);
+      return open_fetched(set, options);
   std::error_code ignored;
   if (std::filesystem::is_directory(options.name, ignored)) return open_folder(options);
   if (options.name.find('/') != std::string::npos)

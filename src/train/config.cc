@@ -52,7 +52,7 @@ std::vector<ConfigField> make_fields() {
        .high = kMaxInt},
       {.name = "optimizer",
        .member = &C::optimizer,
-       .help = "sgd, adam or lars",
+       .help = "rule that moves the weights",
        .choices = {"sgd", "adam", "lars"}},
       {.name = "lr", .member = &C::lr, .help = "learning rate at its peak", .high = 1e6},
       {.name = "base_batch",
@@ -140,13 +140,12 @@ std::vector<ConfigField> make_fields() {
 std::string describe(const ConfigValue& value) {
   if (auto* text = std::get_if<std::string>(&value)) return fmt::format("'{}'", *text);
   if (auto* number = std::get_if<std::int64_t>(&value)) return fmt::format("{}", *number);
-  if (auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
+  if (auto* number = std::get_if<double>(&value)) return fmt::format("{:#}", *number);
   if (auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   return fmt::format("[{}]", fmt::join(std::get<std::vector<double>>(value), ", "));
 }
 
 std::string range_text(const ConfigField& field) {
-  if (field.high >= kMaxInt) return fmt::format("at least {}", field.low);
   return fmt::format("from {} to {}", field.low, field.high);
 }
 
