@@ -146,6 +146,60 @@ TEST(Errors, FolderInUseByAnotherRunIsNotOverwritten) {
                  {"--resume"});
 }
 
+TEST(Errors, FlagGivenTwice) {
+  TemporaryFolder folder;
+  expect_refused(
+      run_convoy(train(folder, {"--model", "shallow", "--data", kData, "--epochs", "2"})), 2,
+      {"--epochs is given 2 times"});
+}
+
+TEST(Errors, SwitchesTakeNoValue) {
+  TemporaryFolder folder;
+  expect_refused(
+      run_convoy(train(folder, {"--model", "shallow", "--data", kData, "--nesterov=maybe"})), 2,
+      {"nesterov"});
+}
+
+TEST(Errors, LossThatIsNoNumberAfterTheLastStep) {
+  TemporaryFolder folder;
+  const Ran ran = run_convoy(train(folder, {"--model", "shallow", "--data", kData, "--lr", "1e6",
+                                            "--batch", "64", "--schedule", "constant"}));
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("not a finite number"), HasSubstr("--lr")));
+  EXPECT_FALSE(std::filesystem::exists(folder / "out/final.safetensors"));
+}
+
+TEST(Errors, DamagedDataNamesTheRemedyForItsRoot) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "mnist");
+  folder.write("mnist/train-images-idx3-ubyte", "short");
+  folder.write("mnist/train-labels-idx1-ubyte", "short");
+  const std::string root = folder.path().string();
+  expect_refused(
+      run_convoy(train(folder, {"--model", "shallow", "--data", "mnist", "--data-root", root})), 1,
+      {"truncated", "; run: convoy data get mnist --root " + root + "\n"});
+}
+
+TEST(Errors, StateTakenForWeights) {
+  TemporaryFolder folder;
+  trained_checkpoint(folder);
+  const std::string state =
+      (folder / "out/checkpoints/epoch-0001-step-000000.state.safetensors").string();
+  expect_refused(run_convoy({"train", "--resume", state}), 1, {state, "without '.state'"});
+  expect_refused(run_convoy({"eval", state, "--data", kData}), 1, {state, "without '.state'"});
+}
+
+TEST(Errors, EvalSaysWhereTheShapeComesFrom) {
+  TemporaryFolder folder;
+  const std::string checkpoint = trained_checkpoint(folder);
+  expect_refused(run_convoy({"eval", checkpoint, "--data", "synthetic:1x32x32:10:64"}), 2,
+                 {"--input 1x28x28", checkpoint});
+}
+
+TEST(Errors, ConfigurationWithoutEnd) {
+  expect_refused(run_convoy({"train", "--config", "/dev/zero"}), 1, {"/dev/zero: more than"});
+}
+
 TEST(Errors, InputAndClassesMustFitTheData) {
   TemporaryFolder folder;
   expect_refused(

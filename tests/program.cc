@@ -18,8 +18,13 @@ namespace {
                                 const RunOptions& options, int out, int err) {
   if (!options.standard_output.empty())
     out = ::open(options.standard_output.c_str(), O_WRONLY | O_CREAT, 0644);
+  if (!options.standard_error.empty() && options.standard_error != "closed")
+    err = ::open(options.standard_error.c_str(), O_WRONLY | O_CREAT, 0644);
   ::dup2(out, STDOUT_FILENO);
-  ::dup2(err, STDERR_FILENO);
+  if (options.standard_error == "closed")
+    ::close(STDERR_FILENO);
+  else
+    ::dup2(err, STDERR_FILENO);
   if (::chdir(options.folder.c_str()) != 0) ::_exit(125);
   if (options.file_limit_bytes > 0) {
     const rlimit limit{options.file_limit_bytes, options.file_limit_bytes};

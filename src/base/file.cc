@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -25,13 +27,13 @@ std::string to_hex(std::span<const unsigned char> bytes) {
 
 }  // namespace
 
-std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
+std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size_t max_bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) fail("open", path);
   std::vector<std::uint8_t> bytes;
   std::error_code unknown_size;
   const auto size = std::filesystem::file_size(path, unknown_size);
-  if (!unknown_size) bytes.reserve(size);
+  if (!unknown_size) bytes.reserve(std::min<std::size_t>(size, max_bytes));
   std::vector<std::uint8_t> chunk(1 << 20);
   for (;;) {
     const ssize_t got = ::read(fd, chunk.data(), chunk.size());
@@ -43,6 +45,11 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path) {
       fail("read", path);
     }
     if (got == 0) break;
+    if (std::size_t(got) > max_bytes - bytes.size()) {
+      ::close(fd);
+      throw DataError("{}: more than {} bytes: too long for what it should be", path.string(),
+                      max_bytes);
+    }
     bytes.insert(bytes.end(), chunk.begin(), chunk.begin() + got);
   }
   ::close(fd);
@@ -81,7 +88,8 @@ void AtomicFile::commit() {
   if (::rename(part_.c_str(), target_.c_str()) != 0) fail("rename the finished file to", target_);
   fd_ = -1;
   // The rename is durable once the folder is.
-  const auto folder = target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
+  const auto folder =
+      target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");
   const int folder_fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder_fd >= 0) {
     ::fsync(folder_fd);
@@ -93,6 +101,28 @@ void write_file_atomically(const std::filesystem::path& target, std::string_view
   AtomicFile file(target);
   file.write(text);
   file.commit();
+}
+
+void remove_unfinished(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> parts;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().extension() == ".part") parts.push_back(entry->path());
+  for (const std::filesystem::path& part : parts) std::filesystem::remove(part, error);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder)
+    : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (fd_ < 0) fail("open", folder);
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(fd_);
+  throw DataError("{}: another process is writing to this folder: wait for it, or choose another",
+                  folder.string());
+}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 void make_folder(const std::filesystem::path& path) {

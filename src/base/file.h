@@ -4,14 +4,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace convoy {
 
-std::vector<std::uint8_t> read_file(const std::filesystem::path& path);
+// The whole file, which must not have more than `max_bytes`; a device has no size that tells.
+std::vector<std::uint8_t> read_file(
+    const std::filesystem::path& path,
+    std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
 // Writes beside the target, fsyncs, renames: readers see the old file or the new one, never a part. On failure
 // (full disk, no permission) the part is removed and the old file is as it was.
@@ -33,6 +38,29 @@ class AtomicFile {
 };
 
 void write_file_atomically(const std::filesystem::path& target, std::string_view text);
+
+// Removes the parts that writers left in the folder when they were killed. Nobody may be writing
+// there.
+void remove_unfinished(const std::filesystem::path& folder);
+
+// A folder that one process at a time writes to. Released when it or the process ends; leaves no
+// file behind.
+class FolderLock {
+ public:
+  FolderLock() = default;
+  // Throws DataError where another process has it. Does nothing where the file system knows no
+  // locks.
+  explicit FolderLock(const std::filesystem::path& folder);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FolderLock& operator=(FolderLock&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+
+ private:
+  int fd_ = -1;
+};
 
 // Creates the folder and its parents.
 void make_folder(const std::filesystem::path& path);

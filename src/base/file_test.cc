@@ -50,6 +50,33 @@ TEST_F(Files, MissingFileIsNamed) {
   EXPECT_THROW(read_file(folder_), DataError);
 }
 
+TEST_F(Files, ReadStopsAtTheLimit) {
+  write_file_atomically(folder_ / "four", "1234");
+  EXPECT_EQ(read_file(folder_ / "four", 4).size(), 4u);
+  EXPECT_THROW(read_file(folder_ / "four", 3), DataError);
+  EXPECT_THROW(read_file("/dev/zero", 1000), DataError);
+}
+
+TEST_F(Files, FolderIsLockedUntilItsHolderEnds) {
+  {
+    const FolderLock held(folder_);
+    EXPECT_THROW(FolderLock{folder_}, DataError);
+  }
+  FolderLock next(folder_);
+  FolderLock moved = std::move(next);
+  EXPECT_THROW(FolderLock{folder_}, DataError);
+  EXPECT_THROW(FolderLock{folder_ / "none"}, DataError);
+}
+
+TEST_F(Files, OnlyUnfinishedFilesAreRemoved) {
+  write_file_atomically(folder_ / "whole", "1");
+  write_file_atomically(folder_ / "whole.12.part", "2");
+  remove_unfinished(folder_);
+  remove_unfinished(folder_ / "none");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "whole"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "whole.12.part"));
+}
+
 TEST_F(Files, AtomicFileReplacesOnCommitOnly) {
   const fs::path target = folder_ / "a";
   write_file_atomically(target, "old");

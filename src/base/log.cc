@@ -11,4 +11,8 @@ void start_log() {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>("convoy", std::move(sink)));
 }
 
+void tell(std::FILE* stream, std::string_view text) {
+  [[maybe_unused]] const std::size_t written = std::fwrite(text.data(), 1, text.size(), stream);
+}
+
 }  // namespace convoy

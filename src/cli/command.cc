@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/nearest.h"
 
 #ifndef CONVOY_VERSION
@@ -34,7 +35,7 @@ std::string one_line(std::string text) {
 
 int complain(int code, const std::string& text) {
   std::fflush(stdout);
-  fmt::print(stderr, "convoy: {}\n", one_line(text));
+  tell(stderr, fmt::format("convoy: {}\n", one_line(text)));
   return code;
 }
 
@@ -81,6 +82,10 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (!commands.empty() && command.get_subcommands().empty())
     return fmt::format("say what to do: {} ({})", fmt::join(commands, ", "), help);
+  for (const CLI::Option* option : command.get_options())
+    if (option->count() > 1 && option->get_items_expected_max() == 1)
+      return fmt::format("{} is given {} times: give it once ({})", option->get_name(),
+                         option->count(), help);
   return fmt::format("{} ({})", one_line(error.what()), help);
 }
 

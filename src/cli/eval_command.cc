@@ -41,6 +41,9 @@ std::filesystem::path weights_at(const std::string& text) {
 
 // What the file says of itself, unless flags say otherwise.
 void complete(TrainConfig& config, const std::filesystem::path& path) {
+  if (path.string().ends_with(".state.safetensors"))
+    throw DataError("{}: is the state of training, not weights: give the file without '.state'",
+                    path.string());
   const CheckpointInfo info = read_checkpoint_info(path);
   if (config.model.empty()) config.model = info.model;
   if (config.model.empty())
@@ -50,9 +53,21 @@ void complete(TrainConfig& config, const std::filesystem::path& path) {
   if (config.input.empty() && info.input.channels > 0) config.input = info.input.to_string();
 }
 
+// Where the data do not fit what the user never wrote, says where it comes from.
+DataSplit open_fitting(const TrainConfig& config, const TrainConfig& asked,
+                       const std::filesystem::path& path) {
+  try {
+    return open_split(config);
+  } catch (const ConfigError& error) {
+    if (config == asked) throw;
+    throw ConfigError("{} (--input and --classes as {} has them)", error.what(), path.string());
+  }
+}
+
 nlohmann::json evaluate_weights(TrainConfig config, const std::filesystem::path& path) {
+  const TrainConfig asked = config;
   complete(config, path);
-  const DataSplit split = open_split(config);
+  const DataSplit split = open_fitting(config, asked, path);
   const std::unique_ptr<Model> model = make_model(config, *split.test);
   load_weights(path, model->network(), model->parameters(), LoadMode::strict);
   Loader loader(*split.test, evaluation_loader(int(config.batch), int(config.loader_threads)));

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
 #include "train/run.h"
@@ -28,7 +29,7 @@ struct Arguments {
 TrainRequest make_request(const Arguments& arguments) {
   TrainRequest request{.config = {}, .given = {}, .resume = arguments.resume};
   if (!arguments.config_file.empty()) {
-    const auto bytes = read_file(arguments.config_file);
+    const auto bytes = read_file(arguments.config_file, kMaxConfigBytes);
     request.given =
         read_toml(request.config, {reinterpret_cast<const char*>(bytes.data()), bytes.size()},
                   arguments.config_file);
@@ -49,8 +50,8 @@ void run_train(const Arguments& arguments) {
   }
   const TrainResult result = train(request, arguments.json ? stderr : stdout);
   if (!result.finished) {
-    fmt::print(stderr, "convoy: stopped and saved; go on with: convoy train --resume {}\n",
-               result.folder.string());
+    tell(stderr, fmt::format("convoy: stopped and saved; go on with: convoy train --resume {}\n",
+                             result.folder.string()));
     throw Interrupted();
   }
   if (arguments.json) print_answer(result.answer);

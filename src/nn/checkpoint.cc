@@ -36,17 +36,17 @@ void write_state(const fs::path& path, const Parameters& parameters, StateArenas
   writer.commit();
 }
 
-// The file of weights; the state, which stands beside it in every listing, is easily taken for it.
-SafetensorsFile open_weights(const fs::path& path) {
+// The state, which stands beside the weights in every listing, is easily taken for them.
+void refuse_state(const fs::path& path) {
   if (path.string().ends_with(".state.safetensors"))
     throw DataError(
         "{}: is the state of training beside the weights; give the file without '.state'",
         path.string());
-  return SafetensorsFile(path);
 }
 
 // The state's file, which must be there.
 SafetensorsFile open_state(const fs::path& weights) {
+  refuse_state(weights);
   const fs::path path = state_path(weights);
   if (!fs::exists(path) && fs::exists(weights))
     throw DataError(
@@ -131,7 +131,8 @@ void save_weights(const fs::path& path, const Network& network, const Parameters
 
 std::vector<std::string> load_weights(const fs::path& path, const Network& network,
                                       Parameters& parameters, LoadMode mode) {
-  const SafetensorsFile file = open_weights(path);
+  refuse_state(path);
+  const SafetensorsFile file(path);
   check_version(file);
   const WeightsPlan plan = plan_weights(file, network, parameters, mode);
   read_weights(file, plan, parameters);
@@ -140,7 +141,8 @@ std::vector<std::string> load_weights(const fs::path& path, const Network& netwo
 
 CheckpointState load_checkpoint(const fs::path& path, const Network& network,
                                 Parameters& parameters, StateArenas arenas) {
-  const SafetensorsFile weights = open_weights(path);
+  refuse_state(path);
+  const SafetensorsFile weights(path);
   const SafetensorsFile state = open_state(path);
   check_version(weights);
   CheckpointState loaded = state_of(state);

@@ -1,4 +1,6 @@
 // Checkpoints in a folder: their names, the latest, and how many are kept.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <charconv>
 #include <tuple>
@@ -70,8 +72,13 @@ void remove_file(const fs::path& path) {
 
 bool belong_together(const fs::path& weights) {
   const fs::path state = state_path(weights);
-  return fs::exists(state) && metadata_text(SafetensorsFile(weights), kDigestKey) ==
-                                  metadata_text(SafetensorsFile(state), kDigestKey);
+  try {
+    return fs::exists(state) && metadata_text(SafetensorsFile(weights), kDigestKey) ==
+                                    metadata_text(SafetensorsFile(state), kDigestKey);
+  } catch (const DataError& error) {
+    spdlog::warn("{}; passed over", error.what());
+    return false;
+  }
 }
 
 // x.state.safetensors -> x.safetensors

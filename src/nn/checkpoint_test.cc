@@ -345,6 +345,8 @@ TEST_F(Checkpoints, LatestIsTheNewestWholePair) {
   EXPECT_EQ(latest_checkpoint(folder_), third);
   fs::copy_file(state_path(first), state_path(third), fs::copy_options::overwrite_existing);
   EXPECT_EQ(latest_checkpoint(folder_), second);
+  fs::resize_file(second, 100);
+  EXPECT_EQ(latest_checkpoint(folder_), first);
   fs::remove(second);
   EXPECT_EQ(latest_checkpoint(folder_), first);
 }

@@ -56,7 +56,8 @@ class Differences {
     std::string text =
         fmt::format("{}: does not fit {}: {}", file.name(),
                     network_text(network.name(), network.input_shape(), network.classes()), first_);
-    if (count_ > 1) text += fmt::format(", and {} more tensors differ", count_ - 1);
+    if (count_ == 2) text += ", and one more tensor differs";
+    if (count_ > 2) text += fmt::format(", and {} more tensors differ", count_ - 1);
     if (file.metadata().contains("model")) {
       const auto field = [&](const char* key) {
         const auto found = file.metadata().find(key);

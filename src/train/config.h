@@ -90,6 +90,9 @@ void set_field(TrainConfig& config, const ConfigField& field, const ConfigValue&
 // The same from a flag's text.
 void set_from_text(TrainConfig& config, const ConfigField& field, const std::string& text);
 
+// Longer files are no configurations; the bound keeps hostile ones cheap.
+constexpr std::size_t kMaxConfigBytes = 1 << 20;
+
 // Reads TOML over `config`. Pure: any text gives a configuration or a ConfigError that names
 // `file`, line and key. Returns the fields that were set.
 std::vector<const ConfigField*> read_toml(TrainConfig& config, std::string_view text,

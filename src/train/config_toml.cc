@@ -19,9 +19,6 @@ inline constexpr void require(bool holds) {
 namespace convoy {
 namespace {
 
-// Longer files are no configurations; the bound keeps hostile ones cheap.
-constexpr std::size_t kMaxBytes = 1 << 20;
-
 // A configuration is lines of `key = value`. The rest of TOML (tables, texts over several lines,
 // letters beyond ASCII outside quotes) has no use here and is refused before toml++ sees it, whose
 // version 3.3 meets undefined behaviour on malformed table headers and on some letters outside
@@ -34,7 +31,8 @@ class FormCheck {
     for (; at_ < text_.size(); ++at_) {
       const char letter = text_[at_];
       const bool line_end = letter == '\r' && text_.substr(at_ + 1, 1) == "\n";
-      if ((static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) && letter != '\n' && letter != '\t' && !line_end)
+      if ((static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) && letter != '\n' &&
+          letter != '\t' && !line_end)
         refuse("control characters are not known here");
       if (letter == '\n')
         next_line();
@@ -171,7 +169,7 @@ struct Printer {
 
 std::vector<const ConfigField*> read_toml(TrainConfig& config, std::string_view text,
                                           const std::string& file) {
-  if (text.size() > kMaxBytes)
+  if (text.size() > kMaxConfigBytes)
     throw ConfigError("{}: {} bytes are too many for a configuration", file, text.size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   FormCheck(text, file).run();

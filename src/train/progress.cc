@@ -1,18 +1,26 @@
 #include "train/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "train/data_ledger.h"
 
 namespace convoy {
 namespace {
 constexpr double kRedraw_s = 0.1;
 constexpr int kBarWidth = 20;
+
+// Of the terminal; what it does not tell is taken for the usual.
+std::size_t columns() {
+  winsize size = {};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
 }  // namespace
 
 Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
@@ -23,33 +31,39 @@ void Progress::step(const ProgressState& state) {
   if (!terminal_ || now_s() - last_s_ < kRedraw_s) return;
   last_s_ = now_s();
   drawn_ = true;
-  fmt::print(stderr, "\r\x1b[K{}", bar_text(state));
+  tell(stderr, fmt::format("\r\x1b[K{}", bar_text(state, columns() - 1)));
   std::fflush(stderr);
 }
 
 void Progress::line(const std::string& text) {
   clear();
-  fmt::print(stderr, "{}\n", text);
+  tell(stderr, text + "\n");
 }
 
 void Progress::clear() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  if (drawn_) tell(stderr, "\r\x1b[K");
   drawn_ = false;
 }
 
-std::string bar_text(const ProgressState& state) {
+std::string bar_text(const ProgressState& state, std::size_t width) {
   const double share = state.total > 0 ? double(state.done) / double(state.total) : 0.0;
   const int filled = std::clamp(int(share * kBarWidth), 0, kBarWidth);
   const double left =
       double(state.total - state.done) + double(state.total) * (state.epochs - state.epoch);
-  return fmt::format(
-      "epoch {}/{} [{}{}] {:3.0f} %  {}/{} images  {} images/s  loss {:.4f}  accuracy {:.2f} %  {} "
-      "left",
-      state.epoch, state.epochs, std::string(std::size_t(filled), '='),
-      std::string(std::size_t(kBarWidth - filled), ' '), 100 * share,
-      with_commas(std::uint64_t(state.done)), with_commas(std::uint64_t(state.total)),
-      with_commas(std::uint64_t(state.images_per_s)), state.loss, 100 * state.accuracy,
-      state.images_per_s > 0 ? duration_text(left / state.images_per_s) : "?");
+  const std::string epoch = fmt::format("epoch {}/{}", state.epoch, state.epochs);
+  const std::string bar = fmt::format(" [{}{}]", std::string(std::size_t(filled), '='),
+                                      std::string(std::size_t(kBarWidth - filled), ' '));
+  const std::string percent = fmt::format(" {:3.0f} %", 100 * share);
+  const std::string images = fmt::format("  {}/{} images", with_commas(std::uint64_t(state.done)),
+                                         with_commas(std::uint64_t(state.total)));
+  const std::string rest =
+      fmt::format("  {} images/s  loss {:.4f}  accuracy {:.2f} %  {} left",
+                  with_commas(std::uint64_t(state.images_per_s)), state.loss, 100 * state.accuracy,
+                  state.images_per_s > 0 ? duration_text(left / state.images_per_s) : "?");
+  for (const std::string& text :
+       {epoch + bar + percent + images + rest, epoch + bar + percent + rest})
+    if (text.size() <= width) return text;
+  return (epoch + percent + rest).substr(0, width);
 }
 
 std::string duration_text(double seconds) {

@@ -2,6 +2,7 @@
 // elsewhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -34,7 +35,8 @@ class Progress {
   double last_s_ = 0;
 };
 
-std::string bar_text(const ProgressState& state);
+// As much as fits into `width` letters: a line that wraps could not be drawn over.
+std::string bar_text(const ProgressState& state, std::size_t width);
 // 3725 as "1:02:05", 65 as "1:05".
 std::string duration_text(double seconds);
 

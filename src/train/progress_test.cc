@@ -6,18 +6,29 @@
 namespace convoy {
 namespace {
 
+constexpr ProgressState kHalf = {.epoch = 2,
+                                 .epochs = 3,
+                                 .done = 30000,
+                                 .total = 60000,
+                                 .images_per_s = 1000,
+                                 .loss = 0.25,
+                                 .accuracy = 0.925};
+
 TEST(Progress, BarSaysHowFarHowFastAndHowLong) {
-  const std::string text = bar_text({.epoch = 2,
-                                     .epochs = 3,
-                                     .done = 30000,
-                                     .total = 60000,
-                                     .images_per_s = 1000,
-                                     .loss = 0.25,
-                                     .accuracy = 0.925});
   EXPECT_EQ(
-      text,
+      bar_text(kHalf, 200),
       "epoch 2/3 [==========          ]  50 %  30,000/60,000 images  1,000 images/s  loss 0.2500  "
       "accuracy 92.50 %  1:30 left");
+}
+
+TEST(Progress, BarFitsTheTerminal) {
+  EXPECT_EQ(
+      bar_text(kHalf, 99),
+      "epoch 2/3 [==========          ]  50 %  1,000 images/s  loss 0.2500  accuracy 92.50 %  "
+      "1:30 left");
+  EXPECT_EQ(bar_text(kHalf, 79),
+            "epoch 2/3  50 %  1,000 images/s  loss 0.2500  accuracy 92.50 %  1:30 left");
+  EXPECT_EQ(bar_text(kHalf, 20), "epoch 2/3  50 %  1,0");
 }
 
 TEST(Progress, DurationsReadLikeAClock) {

@@ -9,12 +9,12 @@ namespace fs = std::filesystem;
 
 fs::path find_checkpoint(const std::string& text) {
   const fs::path path(text);
-  if (!fs::exists(path)) throw DataError("{}: no such run or checkpoint to resume", text);
+  if (!fs::exists(path)) throw DataError("{}: no such run or checkpoint", text);
   if (!fs::is_directory(path)) return path;
   for (const fs::path& folder : {path / "checkpoints", path})
     if (fs::is_directory(folder))
       if (const auto latest = latest_checkpoint(folder)) return *latest;
-  throw DataError("{}: no checkpoint in this folder to resume from", text);
+  throw DataError("{}: no whole checkpoint in this folder", text);
 }
 
 fs::path folder_of(const fs::path& checkpoint) {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "kernels/parallel.h"
 #include "nn/checkpoint.h"
 #include "train/parts.h"
@@ -31,6 +32,7 @@ struct Parts {
   RunState state;
   std::string start_name;  // of the checkpoint it goes on from
   fs::path folder;
+  FolderLock lock;  // on the folder
 };
 
 void make_loaders(Parts& parts) {
@@ -47,8 +49,9 @@ void make_loaders(Parts& parts) {
 void start_from_weights(Parts& parts, std::FILE* human) {
   const auto fresh = load_weights(parts.config.init, parts.model->network(),
                                   parts.model->parameters(), LoadMode::transfer);
-  fmt::print(human, "weights from {}{}\n", parts.config.init,
-             fresh.empty() ? "" : fmt::format("; left fresh: {}", fmt::join(fresh, ", ")));
+  tell(human,
+       fmt::format("weights from {}{}\n", parts.config.init,
+                   fresh.empty() ? "" : fmt::format("; left fresh: {}", fmt::join(fresh, ", "))));
 }
 
 void restore(Parts& parts, const fs::path& checkpoint) {
@@ -87,22 +90,26 @@ Parts make_parts(const TrainRequest& request, std::FILE* human) {
   return parts;
 }
 
-// Makes the folder, which must not hold another run.
+// Makes the folder, which must not hold another run, nor be written by one.
 void prepare_folder(Parts& parts, bool resumed) {
   if (parts.config.out.empty()) {
     parts.folder = claim_run_folder(parts.config);
     parts.config.out = parts.folder.string();
+    parts.lock = FolderLock(parts.folder);
     return;
   }
   parts.folder = fs::path(parts.config.out).lexically_normal();
   if (!parts.folder.has_filename()) parts.folder = parts.folder.parent_path();
   std::error_code ignored;
   const bool used = fs::exists(parts.folder / "final.safetensors", ignored) ||
-                    fs::exists(parts.folder / "checkpoints", ignored);
+                    latest_checkpoint(parts.folder / "checkpoints").has_value();
   if (used && !resumed)
     throw ConfigError("{} holds a run already: go on with --resume {}, or choose another --out",
                       parts.config.out, parts.config.out);
   make_folder(parts.folder);
+  parts.lock = FolderLock(parts.folder);
+  remove_unfinished(parts.folder);
+  remove_unfinished(parts.folder / "checkpoints");
 }
 
 void save(const Parts& parts, const RunState& state) {
@@ -116,26 +123,25 @@ void save(const Parts& parts, const RunState& state) {
   prune_checkpoints(folder, int(parts.config.keep));
 }
 
-// "1 epoch", "2 epochs".
+// "1 epoch", "2,000 epochs".
 std::string counted(std::int64_t number, const char* thing) {
-  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
+  return fmt::format("{} {}{}", with_commas(std::uint64_t(number)), thing, number == 1 ? "" : "s");
 }
 
 void print_headline(const Parts& parts, std::FILE* human) {
   const Network& network = parts.model->network();
   const std::int64_t steps =
       std::int64_t(parts.train_loader->steps_per_epoch()) * parts.config.epochs;
-  fmt::print(human,
-             "{}: {} parameters, {} ({} training samples of {}), batch {}, {} steps in {}, "
-             "{}, {}\n",
-             network.name(), with_commas(network.parameter_count()), parts.config.data,
-             with_commas(parts.data.train->size()), network.input_shape().to_string(),
-             parts.config.batch, with_commas(std::uint64_t(steps)),
-             counted(parts.config.epochs, "epoch"),
-             precision_name(parts.model->options().precision), counted(threads(), "thread"));
+  tell(human,
+       fmt::format("{}: {} parameters, {} ({} of {}), batch {}, {} in {}, {}, {}\n", network.name(),
+                   with_commas(network.parameter_count()), parts.config.data,
+                   counted(std::int64_t(parts.data.train->size()), "training sample"),
+                   network.input_shape().to_string(), parts.config.batch, counted(steps, "step"),
+                   counted(parts.config.epochs, "epoch"),
+                   precision_name(parts.model->options().precision), counted(threads(), "thread")));
   if (!parts.start_name.empty() && parts.state.epochs < parts.config.epochs)
-    fmt::print(human, "going on from {}: epoch {}, step {}\n", parts.start_name,
-               parts.state.epochs + 1, parts.state.steps);
+    tell(human, fmt::format("going on from {}: epoch {}, after {}\n", parts.start_name,
+                            parts.state.epochs + 1, counted(parts.state.steps, "step")));
   std::fflush(human);
 }
 
@@ -192,7 +198,7 @@ void print_summary(const Parts& parts, const Trainer& trainer, std::FILE* human)
          fmt::format("{:8.1f} s  {:5.1f} %", time.seconds(Phase(i)),
                      time.wall_s() > 0 ? 100 * time.seconds(Phase(i)) / time.wall_s() : 0.0)});
   rows.push_back({"weights", (parts.folder / "final.safetensors").string()});
-  fmt::print(human, "\n{}", summary_table(rows));
+  tell(human, fmt::format("\n{}", summary_table(rows)));
 }
 
 // Trains, and leaves weights, checkpoints and a record that says how it went.
@@ -238,8 +244,8 @@ TrainResult train(const TrainRequest& request, std::FILE* human) {
                    .save = [&](const RunState& state) { save(parts, state); }},
                   parts.state, parts.start_name);
   if (!complete) return carry_out(parts, trainer, human);
-  fmt::print(human, "training is complete already, after {}: --epochs N goes on\n",
-             counted(parts.state.epochs, "epoch"));
+  tell(human, fmt::format("training is complete already, after {}: --epochs N goes on\n",
+                          counted(parts.state.epochs, "epoch")));
   save_weights(parts.folder / "final.safetensors", parts.model->network(),
                parts.model->parameters());
   return {.finished = true, .folder = parts.folder, .answer = make_answer(parts, trainer)};

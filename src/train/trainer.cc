@@ -32,7 +32,7 @@ bool Trainer::step() {
   if (!batch) return false;
   const Outcome outcome = parts_.model.forward(*batch);
   time_.charge(Phase::forward);
-  check_loss(outcome.loss_sum);
+  check_loss(outcome.loss_sum, fmt::format("step {}", state_.steps + 1));
   parts_.model.backward();
   time_.charge(Phase::backward);
   const double rate = learning_rate(schedule_, state_.updates,
@@ -65,6 +65,7 @@ bool Trainer::run_epoch() {
         evaluate(parts_.model, parts_.test_loader, [&] { return parts_.interrupt.requested(); });
     time_.charge(Phase::evaluate);
     if (parts_.interrupt.requested()) return false;
+    check_loss(score->loss, "evaluation");
   }
   finish_epoch(score);
   return true;
@@ -115,12 +116,12 @@ void Trainer::save() {
   time_.charge(Phase::other);
 }
 
-void Trainer::check_loss(double loss) const {
+void Trainer::check_loss(double loss, const std::string& where) const {
   if (std::isfinite(loss)) return;
   throw Diverged(
-      fmt::format("the loss is not a finite number in epoch {}, step {}: lower --lr (now {}), or "
+      fmt::format("the loss is not a finite number in epoch {}, {}: lower --lr (now {}), or "
                   "add --warmup-epochs",
-                  state_.epochs + 1, state_.steps + 1, config_.lr));
+                  state_.epochs + 1, where, config_.lr));
 }
 
 void Trainer::show() {

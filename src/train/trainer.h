@@ -77,7 +77,7 @@ class Trainer {
   bool step();       // false: the epoch has no more batches
   bool run_epoch();  // false: interrupted
   void finish_epoch(std::optional<Score> test);
-  void check_loss(double loss) const;
+  void check_loss(double loss, const std::string& where) const;
   void show();
   void save();
 
