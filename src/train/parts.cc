@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "nn/precision.h"
+#include "kernels/precision.h"
 #include "nn/zoo.h"
 
 namespace convoy {
