@@ -76,9 +76,10 @@ INSTANTIATE_TEST_SUITE_P(Recipes, Resume, ::testing::ValuesIn(recipes()),
                          [](const auto& row) { return std::string(row.param.name); });
 
 std::vector<std::string> tiny(const std::string& out, const char* epochs) {
-  // A constant rate: a schedule that falls to zero at the last epoch is another one when there are more epochs.
-  return {"train",    "--json", "--model", "shallow", "--data", "synthetic:1x28x28:10:200", "--schedule", "constant",
-          "--epochs", epochs,   "--out",   out};
+  // A constant rate: a schedule that falls to zero at the last epoch is another one when there are
+  // more epochs.
+  return {"train",      "--json",   "--model",  "shallow", "--data", "synthetic:1x28x28:10:200",
+          "--schedule", "constant", "--epochs", epochs,    "--out",  out};
 }
 
 TEST(ResumeAtABoundary, MoreEpochsGiveTheBitsOfALongerRun) {

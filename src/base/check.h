@@ -1,9 +1,10 @@
-// CHECK(condition, "text {}", value) is for our own bugs: it ends the process with the place and the text.
+// CHECK(condition, "text {}", value) is for our own bugs: it ends the process with the place and
+// the text.
 #pragma once
 
-#include <string>
-
 #include <fmt/format.h>
+
+#include <string>
 
 namespace convoy {
 
@@ -12,8 +13,8 @@ namespace convoy {
 
 }  // namespace convoy
 
-#define CHECK(condition, ...)                                                                  \
-  do {                                                                                         \
-    if (!(condition)) [[unlikely]]                                                             \
-      ::convoy::check_failed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__));      \
+#define CHECK(condition, ...)                                                             \
+  do {                                                                                    \
+    if (!(condition)) [[unlikely]]                                                        \
+      ::convoy::check_failed(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -1,10 +1,11 @@
-// The errors that a user can meet. main() turns each into one line and an exit code. Our own bugs go to CHECK.
+// The errors that a user can meet. main() turns each into one line and an exit code. Our own bugs
+// go to CHECK.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <stdexcept>
 #include <string>
-
-#include <fmt/format.h>
 
 namespace convoy {
 

@@ -1,4 +1,5 @@
-// Files: whole reads, atomic writes, digests. Every failure is a DataError that names the file and the reason.
+// Files: whole reads, atomic writes, digests. Every failure is a DataError that names the file and
+// the reason.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ std::vector<std::uint8_t> read_file(
     const std::filesystem::path& path,
     std::size_t max_bytes = std::numeric_limits<std::size_t>::max());
 
-// Writes beside the target, fsyncs, renames: readers see the old file or the new one, never a part. On failure
-// (full disk, no permission) the part is removed and the old file is as it was.
+// Writes beside the target, fsyncs, renames: readers see the old file or the new one, never a part.
+// On failure (full disk, no permission) the part is removed and the old file is as it was.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path target);

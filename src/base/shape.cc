@@ -17,7 +17,8 @@ Shape parse_shape(std::string_view text, std::string_view field) {
     at = std::size_t(end - text.data());
     const bool separated = i == 2 ? at == text.size() : at < text.size() && text[at++] == 'x';
     if (error != std::errc() || !separated || parts[i] < 1 || parts[i] > 65536)
-      throw ConfigError("{}: '{}' is not a shape; write CHANNELSxHEIGHTxWIDTH, as in 3x224x224", field, text);
+      throw ConfigError("{}: '{}' is not a shape; write CHANNELSxHEIGHTxWIDTH, as in 3x224x224",
+                        field, text);
   }
   return {parts[0], parts[1], parts[2]};
 }

@@ -59,7 +59,8 @@ Batch synthetic_batch(const Network& network, int size) {
 
 Measurement measure(Model& model, const Options& options) {
   const Batch batch = synthetic_batch(model.network(), options.batch);
-  auto optimizer = make_optimizer({.kind = "sgd", .momentum = 0.9f, .weight_decay = 1e-4f}, model.parameters());
+  auto optimizer =
+      make_optimizer({.kind = "sgd", .momentum = 0.9f, .weight_decay = 1e-4f}, model.parameters());
   const std::size_t size = model.parameters().values().size();
   Measurement measured;
   std::int64_t updates = 0;
@@ -89,11 +90,13 @@ Measurement measure(Model& model, const Options& options) {
     layer.backward_s /= count;
   }
   std::sort(measured.step_s.begin(), measured.step_s.end());
-  measured.peak_gflops = model.options().precision == Precision::bf16 ? gemm_bf16_gflops() : gemm_f32_gflops();
+  measured.peak_gflops =
+      model.options().precision == Precision::bf16 ? gemm_bf16_gflops() : gemm_f32_gflops();
   return measured;
 }
 
-// A step is forward, backward-data and backward-weights of every layer, the first layer's backward-data left out.
+// A step is forward, backward-data and backward-weights of every layer, the first layer's
+// backward-data left out.
 double step_operations(const Network& network, int batch) {
   double multiply_adds = 3 * network.forward_flops();
   for (const Node& node : network.nodes())
@@ -108,24 +111,28 @@ long peak_rss_bytes() {
 }
 
 double layer_gflops(const Network& network, NodeId node, int batch, double passes, double seconds) {
-  return seconds > 0 ? 2 * passes * network.forward_flops(network.node(node)) * batch / seconds / 1e9 : 0;
+  return seconds > 0
+             ? 2 * passes * network.forward_flops(network.node(node)) * batch / seconds / 1e9
+             : 0;
 }
 
 void print_layers(const Model& model, const Measurement& measured) {
   const Network& network = model.network();
   const int batch = model.options().batch;
-  fmt::print("{:<28} {:<16} {:>14} {:>11} {:>11} {:>9} {:>9}\n", "layer", "kind", "output", "forward ms", "backward ms",
-             "GFLOP/s", "GFLOP/s");
+  fmt::print("{:<28} {:<16} {:>14} {:>11} {:>11} {:>9} {:>9}\n", "layer", "kind", "output",
+             "forward ms", "backward ms", "GFLOP/s", "GFLOP/s");
   for (const LayerTime& layer : measured.layers) {
     const Node& node = network.node(layer.node);
     const double passes = !node.inputs.empty() && node.inputs[0] == 0 ? 1 : 2;
     const double forward = layer_gflops(network, layer.node, batch, 1, layer.forward_s);
     const double backward = layer_gflops(network, layer.node, batch, passes, layer.backward_s);
-    fmt::print("{:<28} {:<16} {:>14} {:>11.3f} {:>11.3f} {:>9} {:>9}\n", node.name, layer_kind(node.layer),
-               node.shape.to_string(), layer.forward_s * 1e3, layer.backward_s * 1e3,
-               forward > 0 ? fmt::format("{:.0f}", forward) : "", backward > 0 ? fmt::format("{:.0f}", backward) : "");
+    fmt::print("{:<28} {:<16} {:>14} {:>11.3f} {:>11.3f} {:>9} {:>9}\n", node.name,
+               layer_kind(node.layer), node.shape.to_string(), layer.forward_s * 1e3,
+               layer.backward_s * 1e3, forward > 0 ? fmt::format("{:.0f}", forward) : "",
+               backward > 0 ? fmt::format("{:.0f}", backward) : "");
   }
-  fmt::print("{:<28} {:<16} {:>14} {:>11} {:>11.3f}\n", "(optimizer)", "sgd, momentum", "", "", measured.update_s * 1e3);
+  fmt::print("{:<28} {:<16} {:>14} {:>11} {:>11.3f}\n", "(optimizer)", "sgd, momentum", "", "",
+             measured.update_s * 1e3);
 }
 
 nlohmann::json answer(const Model& model, const Measurement& measured) {
@@ -135,10 +142,14 @@ nlohmann::json answer(const Model& model, const Measurement& measured) {
   nlohmann::json layers = nlohmann::json::array();
   for (const LayerTime& layer : measured.layers) {
     const Node& node = network.node(layer.node);
-    layers.push_back({{"name", node.name}, {"kind", layer_kind(node.layer)}, {"output", node.shape.to_string()},
-                      {"forward_ms", layer.forward_s * 1e3}, {"backward_ms", layer.backward_s * 1e3},
-                      {"forward_gflops", layer_gflops(network, layer.node, batch, 1, layer.forward_s)},
-                      {"backward_gflops", layer_gflops(network, layer.node, batch, 2, layer.backward_s)}});
+    layers.push_back(
+        {{"name", node.name},
+         {"kind", layer_kind(node.layer)},
+         {"output", node.shape.to_string()},
+         {"forward_ms", layer.forward_s * 1e3},
+         {"backward_ms", layer.backward_s * 1e3},
+         {"forward_gflops", layer_gflops(network, layer.node, batch, 1, layer.forward_s)},
+         {"backward_gflops", layer_gflops(network, layer.node, batch, 2, layer.backward_s)}});
   }
   return {{"model", network.name()},
           {"input", network.input_shape().to_string()},
@@ -161,23 +172,27 @@ nlohmann::json answer(const Model& model, const Measurement& measured) {
 
 void run(const Options& options) {
   if (std::isnan(options.seconds)) throw ConfigError("--seconds must be a number, not nan");
-  const Shape input = options.input.empty() ? zoo_default_input(options.model) : parse_shape(options.input, "--input");
+  const Shape input = options.input.empty() ? zoo_default_input(options.model)
+                                            : parse_shape(options.input, "--input");
   const int classes = options.classes > 0 ? options.classes : input.height > 64 ? 1000 : 10;
   const Precision precision = parse_precision(options.precision);
   Model model(make_network(options.model, input, classes),
               {.batch = options.batch, .precision = precision, .threads = options.threads});
-  fmt::print("{} {} ({} classes), batch {}, {} ({}), {} thread{}\n", options.model, input.to_string(), classes,
-             options.batch, precision_name(precision), model.family().name(), threads(),
-             threads() == 1 ? "" : "s");
+  fmt::print("{} {} ({} classes), batch {}, {} ({}), {} thread{}\n", options.model,
+             input.to_string(), classes, options.batch, precision_name(precision),
+             model.family().name(), threads(), threads() == 1 ? "" : "s");
   const Measurement measured = measure(model, options);
   const double operations = step_operations(model.network(), options.batch);
   if (options.layers) print_layers(model, measured);
-  fmt::print("{:.1f} images/s (best {:.1f}), {:.2f} ms a step (best {:.2f}) over {} step{}; {:.0f} GFLOP/s, {:.0f} % of the {:.0f} that a "
-             "matrix product reaches here; peak memory {:.0f} MiB\n",
-             options.batch / measured.median(), options.batch / measured.best(), measured.median() * 1e3,
-             measured.best() * 1e3, measured.step_s.size(), measured.step_s.size() == 1 ? "" : "s", operations / measured.median() / 1e9,
-             100 * operations / measured.median() / 1e9 / measured.peak_gflops, measured.peak_gflops,
-             double(peak_rss_bytes()) / (1 << 20));
+  fmt::print(
+      "{:.1f} images/s (best {:.1f}), {:.2f} ms a step (best {:.2f}) over {} step{}; {:.0f} "
+      "GFLOP/s, {:.0f} % of the {:.0f} that a "
+      "matrix product reaches here; peak memory {:.0f} MiB\n",
+      options.batch / measured.median(), options.batch / measured.best(), measured.median() * 1e3,
+      measured.best() * 1e3, measured.step_s.size(), measured.step_s.size() == 1 ? "" : "s",
+      operations / measured.median() / 1e9,
+      100 * operations / measured.median() / 1e9 / measured.peak_gflops, measured.peak_gflops,
+      double(peak_rss_bytes()) / (1 << 20));
   if (options.json) print_answer(answer(model, measured));
 }
 
@@ -187,18 +202,29 @@ void add_bench_command(CLI::App& app) {
   CLI::App* bench = app.add_subcommand("bench", "Measure parts of Convoy on this machine");
   bench->require_subcommand(1);
   CLI::App* step = bench->add_subcommand("step", "Time whole training steps on synthetic data");
-  auto options = std::make_shared<Options>();   // outlives this function: CLI11 writes to it when it parses
+  auto options =
+      std::make_shared<Options>();  // outlives this function: CLI11 writes to it when it parses
   step->add_option("--model", options->model, "Network, see convoy zoo")->capture_default_str();
-  step->add_option("--input", options->input, "Shape of an image, CxHxW; the network's own if left out");
-  step->add_option("--classes", options->classes, "Number of classes; 1000 above 64 px, else 10")->check(CLI::Range(1, 1000000));
-  step->add_option("--batch", options->batch, "Images per step")->capture_default_str()->check(CLI::Range(1, 1000000));
+  step->add_option("--input", options->input,
+                   "Shape of an image, CxHxW; the network's own if left out");
+  step->add_option("--classes", options->classes, "Number of classes; 1000 above 64 px, else 10")
+      ->check(CLI::Range(1, 1000000));
+  step->add_option("--batch", options->batch, "Images per step")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
   step->add_option("--precision", options->precision, "auto, f32 or bf16")->capture_default_str();
-  step->add_option("--threads", options->threads, "Threads; 0: all cores")->check(CLI::Range(0, 4096));
-  step->add_option("--seconds", options->seconds, "How long to measure")->capture_default_str()->check(CLI::Range(0.0, 3600.0));
-  step->add_option("--steps", options->steps, "Measure this many steps instead")->check(CLI::Range(1, 1000000));
+  step->add_option("--threads", options->threads, "Threads; 0: all cores")
+      ->check(CLI::Range(0, 4096));
+  step->add_option("--seconds", options->seconds, "How long to measure")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
+  step->add_option("--steps", options->steps, "Measure this many steps instead")
+      ->check(CLI::Range(1, 1000000));
   step->add_flag("--layers", options->layers, "Print the time of each layer and pass");
   step->add_flag("--json", options->json, "End with one JSON object on one line");
-  step->footer("Example: convoy bench step --model resnet18 --input 3x32x32 --batch 128 --precision f32 --threads 2 --layers");
+  step->footer(
+      "Example: convoy bench step --model resnet18 --input 3x32x32 --batch 128 --precision f32 "
+      "--threads 2 --layers");
   step->callback([options] { run(*options); });
   bench->footer("Example: convoy bench step --model mnist_cnn --batch 128");
 }

@@ -1,5 +1,6 @@
-// A family of kernels carries layers out, in one layout of its own from the first layer to the last. What stands between a
-// graph and a family is small: how many bytes a value takes, how a parameter is stored, and an Op per layer.
+// A family of kernels carries layers out, in one layout of its own from the first layer to the
+// last. What stands between a graph and a family is small: how many bytes a value takes, how a
+// parameter is stored, and an Op per layer.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,8 @@
 
 namespace convoy {
 
-// How one parameter lies in the arena. Stored floats beyond the plain ones are padding: zero, and kept zero by every
-// elementwise update because their gradients are zero too.
+// How one parameter lies in the arena. Stored floats beyond the plain ones are padding: zero, and
+// kept zero by every elementwise update because their gradients are zero too.
 class StoredLayout {
  public:
   virtual ~StoredLayout() = default;
@@ -28,18 +29,20 @@ class StoredLayout {
 struct OpSpec {
   Layer layer;
   std::string name;
-  std::vector<Shape> inputs;      // shapes of one sample
-  Shape output;                   // authoritative: may have fewer rows and columns than the layer alone would give, where
-                                  // nobody reads the rest; inputs likewise
+  std::vector<Shape> inputs;  // shapes of one sample
+  Shape output;  // authoritative: may have fewer rows and columns than the layer alone would give,
+                 // where nobody reads the rest; inputs likewise
   int batch = 0;
-  int tuning_batch = 0;           // the batch for which the choice of algorithms is made and remembered
-  bool training = true;           // false: forward only, batch norm by running statistics, no dropout
-  bool first = false;             // reads the network's input, which is plain f32 NCHW in every family
-  bool last = false;              // its output is the logits, which are plain f32 [batch][classes] in every family
+  int tuning_batch = 0;  // the batch for which the choice of algorithms is made and remembered
+  bool training = true;  // false: forward only, batch norm by running statistics, no dropout
+  bool first = false;    // reads the network's input, which is plain f32 NCHW in every family
+  bool last =
+      false;  // its output is the logits, which are plain f32 [batch][classes] in every family
   bool wants_input_gradient = true;
-  std::uint64_t seed = 1;         // of dropout
+  std::uint64_t seed = 1;  // of dropout
 
-  // In the parameter arena, stored layout; null where the layer has none. Fixed for the life of the Op.
+  // In the parameter arena, stored layout; null where the layer has none. Fixed for the life of the
+  // Op.
   const float* weight = nullptr;
   const float* bias = nullptr;
   float* weight_gradient = nullptr;
@@ -51,37 +54,41 @@ struct OpSpec {
 // What changes from step to step, for layers that draw random numbers.
 struct StepKey {
   std::uint32_t epoch = 0;
-  std::span<const std::uint32_t> samples;   // index of each image of the batch in its data set
+  std::span<const std::uint32_t> samples;  // index of each image of the batch in its data set
 };
 
 struct ForwardArgs {
   std::span<const std::byte* const> inputs;
   std::byte* output;
-  std::byte* saved;               // traits().saved_bytes that live until this op's backward
-  std::byte* scratch;             // traits().scratch_bytes that live for this call
+  std::byte* saved;    // traits().saved_bytes that live until this op's backward
+  std::byte* scratch;  // traits().scratch_bytes that live for this call
   StepKey key;
 };
 
 struct BackwardArgs {
-  std::span<const std::byte* const> inputs;      // valid where traits().reads_inputs
-  const std::byte* output;                       // valid where traits().reads_output
+  std::span<const std::byte* const> inputs;  // valid where traits().reads_inputs
+  const std::byte* output;                   // valid where traits().reads_output
   const std::byte* saved;
   std::byte* scratch;
-  std::byte* output_gradient;                    // may be overwritten where traits().spoils_gradient
-  std::span<std::byte* const> input_gradients;   // null: not wanted. Written, not added to.
-  bool add_to_gradient = false;                  // but input_gradients[0] is added to; only where traits().adds_gradient
+  std::byte* output_gradient;                   // may be overwritten where traits().spoils_gradient
+  std::span<std::byte* const> input_gradients;  // null: not wanted. Written, not added to.
+  bool add_to_gradient =
+      false;  // but input_gradients[0] is added to; only where traits().adds_gradient
 };
 
 // What the memory planner must know of an op.
 struct OpTraits {
-  bool reads_inputs = false;       // backward reads the forward inputs
-  bool reads_output = false;       // backward reads the forward output
-  bool in_place = false;           // the output may lie where the (single) input lies, if nobody else reads that
+  bool reads_inputs = false;  // backward reads the forward inputs
+  bool reads_output = false;  // backward reads the forward output
+  bool in_place =
+      false;  // the output may lie where the (single) input lies, if nobody else reads that
   bool gradient_in_place = false;  // input_gradients[0] may be output_gradient
   bool spoils_gradient = false;    // backward changes output_gradient
   bool adds_gradient = false;      // backward can add to input_gradients[0] instead of writing it
-  bool passes_gradient = false;    // each input's gradient is exactly output_gradient after backward(): no buffer needed
-  bool passes_second = false;      // the second input's gradient is exactly output_gradient after backward()
+  bool passes_gradient =
+      false;  // each input's gradient is exactly output_gradient after backward(): no buffer needed
+  bool passes_second =
+      false;  // the second input's gradient is exactly output_gradient after backward()
   std::size_t saved_bytes = 0;
   std::size_t scratch_bytes = 0;
 };
@@ -100,17 +107,22 @@ class Family {
  public:
   virtual ~Family() = default;
   virtual std::string name() const = 0;
-  // Bytes of a value of this shape inside the graph (not for the network's input and logits, which are plain f32).
+  // Bytes of a value of this shape inside the graph (not for the network's input and logits, which
+  // are plain f32).
   virtual std::size_t value_bytes(const Shape& shape, int batch) const = 0;
-  // How the weight of this layer is stored. Biases and norms are stored plainly, padded to a multiple of 16 floats.
+  // How the weight of this layer is stored. Biases and norms are stored plainly, padded to a
+  // multiple of 16 floats.
   virtual std::unique_ptr<StoredLayout> weight_layout(const OpSpec& spec) const = 0;
   virtual std::unique_ptr<Op> bind(const OpSpec& spec) const = 0;
   // Whether bind() takes this kind of layer with a ReLU folded in.
   virtual bool folds_relu(const Layer& layer) const = 0;
-  // Whether bind() takes a batch norm with a second input that is added to its output, before the ReLU.
+  // Whether bind() takes a batch norm with a second input that is added to its output, before the
+  // ReLU.
   virtual bool folds_add() const { return false; }
-  // accumulator += addend, two gradients of a value of this shape (of values that several layers read).
-  virtual void add(std::byte* accumulator, const std::byte* addend, const Shape& shape, int batch) const = 0;
+  // accumulator += addend, two gradients of a value of this shape (of values that several layers
+  // read).
+  virtual void add(std::byte* accumulator, const std::byte* addend, const Shape& shape,
+                   int batch) const = 0;
 };
 
 }  // namespace convoy

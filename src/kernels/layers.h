@@ -1,5 +1,6 @@
-// The vocabulary of layers: plain descriptions, shared by networks (which connect them) and by families of
-// kernels (which carry them out). `relu` on a layer means that a ReLU which followed it has been folded into it.
+// The vocabulary of layers: plain descriptions, shared by networks (which connect them) and by
+// families of kernels (which carry them out). `relu` on a layer means that a ReLU which followed it
+// has been folded into it.
 #pragma once
 
 #include <string_view>
@@ -10,8 +11,8 @@ namespace convoy {
 struct Input {};
 
 struct Convolution {
-  int channels = 0;   // of the output
-  int kernel = 1;     // square
+  int channels = 0;  // of the output
+  int kernel = 1;    // square
   int stride = 1;
   int padding = 0;
   int groups = 1;
@@ -73,8 +74,8 @@ struct LocalResponseNorm {
   float k = 1.0f;
 };
 
-using Layer = std::variant<Input, Convolution, BatchNorm, Relu, MaxPool, AveragePool, AdaptiveAveragePool, Dense,
-                           Dropout, Concat, Add, LocalResponseNorm>;
+using Layer = std::variant<Input, Convolution, BatchNorm, Relu, MaxPool, AveragePool,
+                           AdaptiveAveragePool, Dense, Dropout, Concat, Add, LocalResponseNorm>;
 
 std::string_view layer_kind(const Layer& layer);  // "convolution", "batch norm", ...
 

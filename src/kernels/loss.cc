@@ -5,10 +5,12 @@
 
 namespace convoy {
 
-// Per sample: loss = sum over classes of target * (log_sum - logit), where target = (1 - s) * [class == label] + s / classes.
-// Sums run in double and in the order of the samples, so the result does not depend on threads.
-LossSums softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels, int classes,
-                               const LossOptions& options, std::span<float> gradients) {
+// Per sample: loss = sum over classes of target * (log_sum - logit), where target = (1 - s) *
+// [class == label] + s / classes. Sums run in double and in the order of the samples, so the result
+// does not depend on threads.
+LossSums softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
+                               int classes, const LossOptions& options,
+                               std::span<float> gradients) {
   LossSums sums;
   const double smoothing = options.label_smoothing;
   const double even = smoothing / classes;

@@ -1,4 +1,5 @@
-// Softmax cross-entropy over plain logits [batch][classes], by log-softmax: finite for any finite logits.
+// Softmax cross-entropy over plain logits [batch][classes], by log-softmax: finite for any finite
+// logits.
 #pragma once
 
 #include <cstdint>
@@ -7,16 +8,16 @@
 namespace convoy {
 
 struct LossOptions {
-  float label_smoothing = 0;   // share of the target spread evenly over all classes
+  float label_smoothing = 0;  // share of the target spread evenly over all classes
 };
 
 struct LossSums {
-  double loss = 0;             // summed over the batch
-  int correct = 0;             // logits whose largest is the label's (the first of equals counts)
+  double loss = 0;  // summed over the batch
+  int correct = 0;  // logits whose largest is the label's (the first of equals counts)
 };
 
 // Fills `gradients` (of the MEAN loss over the batch, same shape as logits) unless it is empty.
-LossSums softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels, int classes,
-                               const LossOptions& options, std::span<float> gradients);
+LossSums softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
+                               int classes, const LossOptions& options, std::span<float> gradients);
 
 }  // namespace convoy

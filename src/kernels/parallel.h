@@ -1,4 +1,5 @@
-// Threads of the engine: one OpenMP team, shared with oneDNN, so that the two never oversubscribe the cores.
+// Threads of the engine: one OpenMP team, shared with oneDNN, so that the two never oversubscribe
+// the cores.
 #pragma once
 
 #include <omp.h>
@@ -8,7 +9,8 @@
 
 namespace convoy {
 
-// How many threads parallel regions of the calling thread use. 0 to set: all cores this process may run on.
+// How many threads parallel regions of the calling thread use. 0 to set: all cores this process may
+// run on.
 void set_threads(int threads);
 inline int threads() { return omp_get_max_threads(); }
 
@@ -19,8 +21,8 @@ void parallel(Body&& body) {
   body(omp_get_thread_num(), omp_get_num_threads());
 }
 
-// Cuts [0, count) into one contiguous range per thread: body(begin, end). Ranges are multiples of `grain` but the last.
-// Small work (count <= grain) stays on the calling thread.
+// Cuts [0, count) into one contiguous range per thread: body(begin, end). Ranges are multiples of
+// `grain` but the last. Small work (count <= grain) stays on the calling thread.
 template <typename Body>
 void parallel_for(std::size_t count, std::size_t grain, Body&& body) {
   const std::size_t grains = (count + grain - 1) / grain;

@@ -5,7 +5,9 @@
 
 namespace convoy {
 
-std::string precision_name(Precision precision) { return precision == Precision::f32 ? "f32" : "bf16"; }
+std::string precision_name(Precision precision) {
+  return precision == Precision::f32 ? "f32" : "bf16";
+}
 
 Precision parse_precision(const std::string& text) {
   if (text == "auto") return cpu().amx_works ? Precision::bf16 : Precision::f32;

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <vector>
-
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/check.h"
 #include "base/error.h"

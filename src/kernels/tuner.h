@@ -1,5 +1,5 @@
-// Chooses between ways to compute the same thing by timing them once. Choices are kept in a file, so that the next run
-// makes the same choice at once, and computes the same bits.
+// Chooses between ways to compute the same thing by timing them once. Choices are kept in a file,
+// so that the next run makes the same choice at once, and computes the same bits.
 #pragma once
 
 #include <filesystem>
@@ -13,15 +13,17 @@ namespace convoy {
 
 class Tuner {
  public:
-  // `file` may not exist yet; an unreadable one is started anew, an unwritable one is done without (each choice is then made
-  // again in the next process). `machine` keeps the choices of unlike machines apart.
+  // `file` may not exist yet; an unreadable one is started anew, an unwritable one is done without
+  // (each choice is then made again in the next process). `machine` keeps the choices of unlike
+  // machines apart.
   Tuner(std::filesystem::path file, std::string machine);
 
   struct Candidate {
     std::string name;
-    std::function<double()> seconds;   // runs once and returns the time
+    std::function<double()> seconds;  // runs once and returns the time
   };
-  // The remembered choice for `key`, or the fastest candidate, found by timing; a later candidate must win by a tenth.
+  // The remembered choice for `key`, or the fastest candidate, found by timing; a later candidate
+  // must win by a tenth.
   std::string choose(const std::string& key, std::span<const Candidate> candidates);
   // The remembered choice, or `otherwise`.
   std::string recall(const std::string& key, const std::string& otherwise) const;

@@ -1,10 +1,11 @@
-// The contract of a family of kernels, over all families that this CPU can run: every layer against the plain reference, as closely as
-// the family's precision allows.
+// The contract of a family of kernels, over all families that this CPU can run: every layer against
+// the plain reference, as closely as the family's precision allows.
+#include "kernels/amx/family.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
-#include "kernels/amx/family.h"
 #include "kernels/cpu.h"
 #include "kernels/onednn/family.h"
 #include "nn/graph.h"
@@ -23,11 +24,14 @@ struct Contract {
   double value_tolerance, gradient_tolerance;
 };
 
-// bf16 has 8 bits: a few rounded layers, and ReLUs that fall the other way, move gradients by tens of per cent in networks this small
-// (the rounding of single kernels is tested beside them); a wrong kernel moves them by 100 and more.
+// bf16 has 8 bits: a few rounded layers, and ReLUs that fall the other way, move gradients by tens
+// of per cent in networks this small (the rounding of single kernels is tested beside them); a
+// wrong kernel moves them by 100 and more.
 std::vector<Contract> contracts() {
-  std::vector<Contract> list = {{"onednn_f32", [] { return make_onednn_family(Precision::f32); }, 1e-4, 2e-3}};
-  if (cpu().avx512) list.push_back({"onednn_bf16", [] { return make_onednn_family(Precision::bf16); }, 0.03, 0.3});
+  std::vector<Contract> list = {
+      {"onednn_f32", [] { return make_onednn_family(Precision::f32); }, 1e-4, 2e-3}};
+  if (cpu().avx512)
+    list.push_back({"onednn_bf16", [] { return make_onednn_family(Precision::bf16); }, 0.03, 0.3});
   if (cpu().amx_works) list.push_back({"amx", [] { return make_amx_family(); }, 0.03, 0.3});
   return list;
 }
@@ -61,7 +65,7 @@ TEST_P(FamilyTest, AgreesWithReference) {
       const std::vector<double>& wanted = reference.gradient(parameter.spec.name);
       double norm = 0;
       for (double value : wanted) norm += value * value;
-      if (std::sqrt(norm) < 1e-6) continue;   // a bias in front of a batch norm: rounding only
+      if (std::sqrt(norm) < 1e-6) continue;  // a bias in front of a batch norm: rounding only
       EXPECT_LT(relative_error(plain, wanted), contract.gradient_tolerance) << parameter.spec.name;
     }
   }
@@ -71,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                          ::testing::Combine(::testing::Range(std::size_t{0}, contracts().size()),
                                             ::testing::ValuesIn(testing::layer_cases())),
                          [](const auto& named) {
-                           return contracts()[std::get<0>(named.param)].name + "_" + std::get<1>(named.param).name;
+                           return contracts()[std::get<0>(named.param)].name + "_" +
+                                  std::get<1>(named.param).name;
                          });
 
 }  // namespace

@@ -8,8 +8,12 @@
 
 namespace convoy {
 
-Graph::Graph(const Network& network, Parameters& parameters, const Family& family, const GraphOptions& options)
-    : family_(family), options_(options), image_(network.input_shape()), plan_(plan_layers(network, family)) {
+Graph::Graph(const Network& network, Parameters& parameters, const Family& family,
+             const GraphOptions& options)
+    : family_(family),
+      options_(options),
+      image_(network.input_shape()),
+      plan_(plan_layers(network, family)) {
   const std::size_t values = network.nodes().size();
   value_shape_.resize(values);
   value_buffer_.assign(values, -1);
@@ -29,7 +33,8 @@ Graph::~Graph() = default;
 void Graph::bind_ops(const Network& network, Parameters& parameters) {
   for (const PlannedLayer& layer : plan_) {
     if (std::holds_alternative<Input>(layer.layer)) continue;
-    OpSpec spec = op_spec(network, plan_, layer, options_.batch, options_.tuning_batch, options_.training);
+    OpSpec spec =
+        op_spec(network, plan_, layer, options_.batch, options_.tuning_batch, options_.training);
     spec.seed = options_.seed;
     bool has_parameters = false;
     const auto give = [&](Role role, const float*& value, float*& gradient) {
@@ -45,7 +50,8 @@ void Graph::bind_ops(const Network& network, Parameters& parameters) {
     if (norm)
       for (Buffer& buffer : parameters.buffers())
         if (buffer.node == layer.node)
-          (buffer.name.ends_with("running_mean") ? spec.running_mean : spec.running_variance) = buffer.values.data();
+          (buffer.name.ends_with("running_mean") ? spec.running_mean : spec.running_variance) =
+              buffer.values.data();
     Step step;
     step.layer = &layer;
     step.op = family_.bind(spec);
@@ -76,7 +82,8 @@ void Graph::plan_values() {
     for (NodeId value : steps_[i].layer->inputs)
       last_use[value] = std::max(last_use[value], again ? backward_time(i) : int(i));
     NodeId output = steps_[i].layer->output;
-    last_use[output] = std::max(last_use[output], options_.training && traits.reads_output ? backward_time(i) : int(i));
+    last_use[output] = std::max(
+        last_use[output], options_.training && traits.reads_output ? backward_time(i) : int(i));
   }
   last_use[output_] = std::max(last_use[output_], int(steps_.size()));
 
@@ -90,7 +97,8 @@ void Graph::plan_values() {
     for (NodeId value : step.layer->inputs) step.inputs.push_back(value_buffer_[value]);
     const NodeId first = step.layer->inputs[0];
     const bool alone = std::count(step.layer->inputs.begin(), step.layer->inputs.end(), first) == 1;
-    if (traits.in_place && alone && first != image && output != output_ && last_use[first] == int(i)) {
+    if (traits.in_place && alone && first != image && output != output_ &&
+        last_use[first] == int(i)) {
       step.output = step.inputs[0];
       buffers_[step.output].last = last_use[output];
       last_use[first] = last_use[output];
@@ -99,7 +107,8 @@ void Graph::plan_values() {
     }
     value_buffer_[output] = step.output;
     if (traits.saved_bytes > 0)
-      step.saved = new_buffer(traits.saved_bytes, int(i), options_.training ? backward_time(i) : int(i));
+      step.saved =
+          new_buffer(traits.saved_bytes, int(i), options_.training ? backward_time(i) : int(i));
     scratch_bytes = std::max(scratch_bytes, traits.scratch_bytes);
   }
   if (scratch_bytes > 0) scratch_ = new_buffer(scratch_bytes, 0, 2 * int(steps_.size()));
@@ -108,16 +117,19 @@ void Graph::plan_values() {
 // Whether a gradient other than `value`'s lies in this buffer and is read after `time`.
 bool Graph::others_need(int buffer, NodeId value, int time) const {
   for (std::size_t other = 0; other < gradient_buffer_.size(); ++other)
-    if (NodeId(other) != value && gradient_buffer_[other] == buffer && gradient_time_[other] > time) return true;
+    if (NodeId(other) != value && gradient_buffer_[other] == buffer && gradient_time_[other] > time)
+      return true;
   return false;
 }
 
-// Walks backward and decides, for each value, where its gradient lies. A value that several layers read gets the first
-// contribution as it comes and the others added to it. Layers that only pass a gradient on (addition) cost no buffer: several
-// values may share one, and a private copy is made only where one of them would change it too early.
+// Walks backward and decides, for each value, where its gradient lies. A value that several layers
+// read gets the first contribution as it comes and the others added to it. Layers that only pass a
+// gradient on (addition) cost no buffer: several values may share one, and a private copy is made
+// only where one of them would change it too early.
 void Graph::plan_gradients() {
   const int loss_time = int(steps_.size());
-  for (std::size_t i = 0; i < steps_.size(); ++i) gradient_time_[steps_[i].layer->output] = backward_time(i);
+  for (std::size_t i = 0; i < steps_.size(); ++i)
+    gradient_time_[steps_[i].layer->output] = backward_time(i);
   gradient_buffer_[output_] = new_buffer(bytes_of(output_), loss_time, gradient_time_[output_]);
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
@@ -137,7 +149,8 @@ void Graph::plan_gradients() {
       step.input_gradients.push_back(-1);
       if (input == plan_.front().output) continue;
       const int earlier = gradient_buffer_[input];
-      if (traits.adds_gradient && k == 0 && earlier >= 0 && earlier != buffer && !others_need(earlier, input, time)) {
+      if (traits.adds_gradient && k == 0 && earlier >= 0 && earlier != buffer &&
+          !others_need(earlier, input, time)) {
         step.input_gradients.back() = earlier;
         step.add_to_gradient = true;
         continue;
@@ -157,7 +170,8 @@ void Graph::contribute(Step& step, NodeId value, int buffer, int time) {
   if (mine < 0) {
     mine = buffer;
   } else {
-    Step::Addition addition{.copy_from = -1, .accumulator = mine, .addend = buffer, .shape = value_shape_[value]};
+    Step::Addition addition{
+        .copy_from = -1, .accumulator = mine, .addend = buffer, .shape = value_shape_[value]};
     buffers_[mine].last = std::max(buffers_[mine].last, time);
     buffers_[buffer].last = std::max(buffers_[buffer].last, time);
     if (others_need(mine, value, time)) {
@@ -180,14 +194,17 @@ void Graph::ingest(const Batch& batch, std::byte* arena) const {
   const std::size_t planes = std::size_t(batch.size()) * image_.channels;
   for (std::size_t plane = 0; plane < planes; ++plane)
     for (int row = 0; row < part.height; ++row) {
-      const float* from = batch.images.data() + plane * image_.area() + std::size_t(row) * image_.width;
+      const float* from =
+          batch.images.data() + plane * image_.area() + std::size_t(row) * image_.width;
       out = std::copy_n(from, part.width, out);
     }
 }
 
 LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& before) {
-  CHECK(batch.size() == options_.batch, "a batch of {} in a graph for {}", batch.size(), options_.batch);
-  CHECK(batch.images.size() == image_.count() * batch.size(), "{} floats are not {} images", batch.images.size(), batch.size());
+  CHECK(batch.size() == options_.batch, "a batch of {} in a graph for {}", batch.size(),
+        options_.batch);
+  CHECK(batch.images.size() == image_.count() * batch.size(), "{} floats are not {} images",
+        batch.images.size(), batch.size());
   ingest(batch, arena);
   std::vector<const std::byte*> inputs;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -196,15 +213,20 @@ LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& be
     inputs.clear();
     for (int buffer : step.inputs) inputs.push_back(at(arena, buffer));
     const double start = timing_ ? now_s() : 0;
-    step.op->forward({.inputs = inputs, .output = at(arena, step.output), .saved = at(arena, step.saved),
-                      .scratch = at(arena, scratch_), .key = {batch.epoch, batch.samples}});
+    step.op->forward({.inputs = inputs,
+                      .output = at(arena, step.output),
+                      .saved = at(arena, step.saved),
+                      .scratch = at(arena, scratch_),
+                      .key = {batch.epoch, batch.samples}});
     if (timing_) timings_[i].forward_s += now_s() - start;
   }
   std::memcpy(logits_.data(), at(arena, value_buffer_[output_]), logits_.size() * sizeof(float));
   std::span<float> gradients;
-  if (options_.training) gradients = {reinterpret_cast<float*>(at(arena, gradient_buffer_[output_])), logits_.size()};
+  if (options_.training)
+    gradients = {reinterpret_cast<float*>(at(arena, gradient_buffer_[output_])), logits_.size()};
   const float smoothing = options_.training ? options_.label_smoothing : 0;
-  return softmax_cross_entropy(logits_, batch.labels, int(value_shape_[output_].count()), {smoothing}, gradients);
+  return softmax_cross_entropy(logits_, batch.labels, int(value_shape_[output_].count()),
+                               {smoothing}, gradients);
 }
 
 void Graph::backward(std::byte* arena, const NodeHook& done) {
@@ -220,13 +242,18 @@ void Graph::backward(std::byte* arena, const NodeHook& done) {
     std::byte* output_gradient = at(arena, step.output_gradient);
     if (step.copy_from >= 0)
       std::memcpy(output_gradient, at(arena, step.copy_from), buffers_[step.output_gradient].bytes);
-    step.op->backward({.inputs = inputs, .output = at(arena, step.output), .saved = at(arena, step.saved),
-                       .scratch = at(arena, scratch_), .output_gradient = output_gradient, .input_gradients = gradients,
+    step.op->backward({.inputs = inputs,
+                       .output = at(arena, step.output),
+                       .saved = at(arena, step.saved),
+                       .scratch = at(arena, scratch_),
+                       .output_gradient = output_gradient,
+                       .input_gradients = gradients,
                        .add_to_gradient = step.add_to_gradient});
     for (const Step::Addition& addition : step.additions) {
       std::byte* accumulator = at(arena, addition.accumulator);
       if (addition.copy_from >= 0)
-        std::memcpy(accumulator, at(arena, addition.copy_from), buffers_[addition.accumulator].bytes);
+        std::memcpy(accumulator, at(arena, addition.copy_from),
+                    buffers_[addition.accumulator].bytes);
       family_.add(accumulator, at(arena, addition.addend), addition.shape, options_.batch);
     }
     if (timing_) timings_[i].backward_s += now_s() - start;

@@ -1,4 +1,5 @@
-// A network bound to a batch size and a family of kernels: every op made, every buffer placed, ready to run any number of times.
+// A network bound to a batch size and a family of kernels: every op made, every buffer placed,
+// ready to run any number of times.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ namespace convoy {
 
 struct GraphOptions {
   int batch = 0;
-  int tuning_batch = 0;       // see OpSpec
+  int tuning_batch = 0;  // see OpSpec
   bool training = true;
   std::uint64_t seed = 1;
   float label_smoothing = 0;
@@ -31,11 +32,12 @@ class Graph {
  public:
   using NodeHook = std::function<void(NodeId)>;
 
-  Graph(const Network& network, Parameters& parameters, const Family& family, const GraphOptions& options);
+  Graph(const Network& network, Parameters& parameters, const Family& family,
+        const GraphOptions& options);
   ~Graph();
 
-  // What forward and backward need besides parameters. Any memory of that size will do, aligned to 64 bytes; its contents must
-  // stay from forward to the backward that follows.
+  // What forward and backward need besides parameters. Any memory of that size will do, aligned to
+  // 64 bytes; its contents must stay from forward to the backward that follows.
   std::size_t arena_bytes() const { return arena_bytes_; }
 
   LossSums forward(const Batch& batch, std::byte* arena, const NodeHook& before);
@@ -56,24 +58,26 @@ class Graph {
     const PlannedLayer* layer = nullptr;
     std::unique_ptr<Op> op;
     bool has_parameters = false;
-    std::vector<int> inputs;              // buffers
+    std::vector<int> inputs;  // buffers
     int output = -1;
     int saved = -1;
 
-    // Backward: copy the output gradient if others still need it as it is, run, then add what came a second time.
+    // Backward: copy the output gradient if others still need it as it is, run, then add what came
+    // a second time.
     int copy_from = -1;
     int output_gradient = -1;
-    std::vector<int> input_gradients;     // -1: not wanted, or passed through
-    bool add_to_gradient = false;         // the first of them already holds what other layers gave
+    std::vector<int> input_gradients;  // -1: not wanted, or passed through
+    bool add_to_gradient = false;      // the first of them already holds what other layers gave
     struct Addition {
-      int copy_from = -1;                 // first copy this buffer into the accumulator
+      int copy_from = -1;  // first copy this buffer into the accumulator
       int accumulator = -1, addend = -1;
       Shape shape;
     };
     std::vector<Addition> additions;
   };
 
-  // Planning. Time is the position in the run: forward of step i is at i, the loss at S = steps, backward of step i at 2S - i.
+  // Planning. Time is the position in the run: forward of step i is at i, the loss at S = steps,
+  // backward of step i at 2S - i.
   int backward_time(std::size_t step) const { return 2 * int(steps_.size()) - int(step); }
   void bind_ops(const Network& network, Parameters& parameters);
   void plan_values();
@@ -84,18 +88,20 @@ class Graph {
   std::size_t bytes_of(NodeId value) const;
 
   void ingest(const Batch& batch, std::byte* arena) const;
-  std::byte* at(std::byte* arena, int buffer) const { return buffer < 0 ? nullptr : arena + buffers_[buffer].offset; }
+  std::byte* at(std::byte* arena, int buffer) const {
+    return buffer < 0 ? nullptr : arena + buffers_[buffer].offset;
+  }
 
   const Family& family_;
   GraphOptions options_;
-  Shape image_;                          // of the data set; the input value may be a part of it
+  Shape image_;  // of the data set; the input value may be a part of it
   std::vector<PlannedLayer> plan_;
-  std::vector<Step> steps_;              // all planned layers but the input
+  std::vector<Step> steps_;  // all planned layers but the input
   std::vector<Lifetime> buffers_;
-  std::vector<Shape> value_shape_;       // these four by value
+  std::vector<Shape> value_shape_;  // these four by value
   std::vector<int> value_buffer_;
-  std::vector<int> gradient_buffer_;     // -1: none yet
-  std::vector<int> gradient_time_;       // when its maker's backward reads it
+  std::vector<int> gradient_buffer_;  // -1: none yet
+  std::vector<int> gradient_time_;    // when its maker's backward reads it
   NodeId output_ = 0;
   int scratch_ = -1;
   std::size_t arena_bytes_ = 0;

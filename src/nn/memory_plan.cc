@@ -8,8 +8,10 @@ namespace convoy {
 std::size_t place_buffers(std::vector<Lifetime>& buffers) {
   std::vector<std::size_t> order(buffers.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return buffers[a].bytes > buffers[b].bytes; });
-  std::vector<std::size_t> placed;   // sorted by offset
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return buffers[a].bytes > buffers[b].bytes;
+  });
+  std::vector<std::size_t> placed;  // sorted by offset
   std::size_t arena = 0;
   for (std::size_t i : order) {
     Lifetime& buffer = buffers[i];
@@ -25,7 +27,9 @@ std::size_t place_buffers(std::vector<Lifetime>& buffers) {
     buffer.offset = offset;
     arena = std::max(arena, offset + buffer.bytes);
     placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](std::size_t a, std::size_t b) { return buffers[a].offset < buffers[b].offset; }),
+                                   [&](std::size_t a, std::size_t b) {
+                                     return buffers[a].offset < buffers[b].offset;
+                                   }),
                   i);
   }
   return arena;

@@ -19,7 +19,9 @@ constexpr std::size_t kHugePage = std::size_t(2) << 20;
 std::unique_ptr<Family> make_family(Precision precision) {
   if (precision == Precision::f32) return make_onednn_family(precision);
   if (cpu().amx_works) return make_amx_family();
-  if (!cpu().avx512) throw ConfigError("--precision bf16: this CPU has neither AMX nor AVX-512; use --precision f32");
+  if (!cpu().avx512)
+    throw ConfigError(
+        "--precision bf16: this CPU has neither AMX nor AVX-512; use --precision f32");
   spdlog::warn("this CPU has no AMX: bf16 works, but is not faster than --precision f32");
   return make_onednn_family(precision);
 }
@@ -35,7 +37,8 @@ class Model::Arena {
     if (bytes > bytes_) {
       release();
       const std::size_t rounded = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-      void* memory = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      void* memory = ::mmap(nullptr, rounded, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (memory == MAP_FAILED) throw std::bad_alloc();
       ::madvise(memory, rounded, MADV_HUGEPAGE);
       memory_ = static_cast<std::byte*>(memory);
@@ -100,7 +103,8 @@ void Model::profile(bool on) { profiling_ = on; }
 std::vector<LayerTime> Model::layer_times() const {
   std::vector<LayerTime> times;
   if (last_ == nullptr) return times;
-  for (const Graph::Timing& timing : last_->timings()) times.push_back({timing.node, timing.forward_s, timing.backward_s});
+  for (const Graph::Timing& timing : last_->timings())
+    times.push_back({timing.node, timing.forward_s, timing.backward_s});
   return times;
 }
 

@@ -1,5 +1,6 @@
-// A network with its parameters, ready to run: forward, backward, evaluate, for any batch size. It prepares a graph per
-// batch size it meets (the training batch at once, the last, smaller batch of an epoch when it comes) and keeps them.
+// A network with its parameters, ready to run: forward, backward, evaluate, for any batch size. It
+// prepares a graph per batch size it meets (the training batch at once, the last, smaller batch of
+// an epoch when it comes) and keeps them.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@
 
 #include "data/batch.h"
 #include "kernels/family.h"
+#include "kernels/precision.h"
 #include "nn/network.h"
 #include "nn/parameters.h"
-#include "kernels/precision.h"
 
 namespace convoy {
 
@@ -22,8 +23,8 @@ class Graph;
 struct ModelOptions {
   int batch = 128;
   Precision precision = Precision::f32;
-  int threads = 0;                 // 0: all cores of this process
-  std::uint64_t seed = 1;          // of initial weights and dropout
+  int threads = 0;         // 0: all cores of this process
+  std::uint64_t seed = 1;  // of initial weights and dropout
   float label_smoothing = 0;
 };
 
@@ -51,7 +52,8 @@ class Model {
   // Training: gradients are those of the mean loss over the batch (label smoothing included).
   // `before` is called with each node just before it is computed, first layer first.
   Outcome forward(const Batch& batch, const NodeHook& before = {});
-  // Of the last forward. `done` is called with each node that has parameters once its gradients are final, last layer first.
+  // Of the last forward. `done` is called with each node that has parameters once its gradients are
+  // final, last layer first.
   void backward(const NodeHook& done = {});
   // Running statistics, no dropout, no label smoothing.
   Outcome evaluate(const Batch& batch);

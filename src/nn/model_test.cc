@@ -1,4 +1,5 @@
-// The f32 engine against the plain reference: every layer in small networks, every network of the zoo.
+// The f32 engine against the plain reference: every layer in small networks, every network of the
+// zoo.
 #include "nn/model.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ using testing::relative_error;
 using testing::shake;
 
 constexpr double kValueTolerance = 1e-4;
-// A ReLU or a maximum that falls the other way in f32 than in f64 moves a gradient by more than rounding; deep networks have some.
+// A ReLU or a maximum that falls the other way in f32 than in f64 moves a gradient by more than
+// rounding; deep networks have some.
 constexpr double kGradientTolerance = 2e-3;
 
 struct Tolerance {
@@ -33,14 +35,17 @@ void expect_agreement(const Network& written, int size, const Tolerance& toleran
   const Batch batch = random_batch(network, size);
 
   ReferenceGraph evaluated = reference_of(model, size);
-  const auto expected_evaluation = evaluated.forward(std::span<const float>(batch.images), batch.labels, 0, false);
+  const auto expected_evaluation =
+      evaluated.forward(std::span<const float>(batch.images), batch.labels, 0, false);
   const Outcome evaluation = model.evaluate(batch);
   EXPECT_LT(relative_error(model.logits(), evaluated.logits()), tolerance.value) << "evaluation";
-  EXPECT_NEAR(evaluation.loss_sum, expected_evaluation.loss_sum, 1e-3 * (1 + std::abs(expected_evaluation.loss_sum)));
+  EXPECT_NEAR(evaluation.loss_sum, expected_evaluation.loss_sum,
+              1e-3 * (1 + std::abs(expected_evaluation.loss_sum)));
   EXPECT_EQ(evaluation.correct, expected_evaluation.correct);
 
   ReferenceGraph reference = reference_of(model, size);
-  const auto expected = reference.forward(std::span<const float>(batch.images), batch.labels, 0.1, true);
+  const auto expected =
+      reference.forward(std::span<const float>(batch.images), batch.labels, 0.1, true);
   reference.backward();
   const Outcome outcome = model.forward(batch);
   EXPECT_LT(relative_error(model.logits(), reference.logits()), tolerance.value) << "training";
@@ -61,7 +66,8 @@ void expect_agreement(const Network& written, int size, const Tolerance& toleran
     EXPECT_LT(relative_error(plain, wanted), tolerance.gradient) << parameter.spec.name;
   }
   for (const Buffer& buffer : model.parameters().buffers())
-    EXPECT_LT(relative_error(buffer.values, reference.numbers(buffer.name)), tolerance.value) << buffer.name;
+    EXPECT_LT(relative_error(buffer.values, reference.numbers(buffer.name)), tolerance.value)
+        << buffer.name;
 }
 
 class LayerTest : public ::testing::TestWithParam<Case> {};
@@ -82,15 +88,18 @@ TEST_P(LayerTest, PassesNumericalGradientCheck) {
   model.forward(batch);
   model.backward();
   std::vector<float> start(model.parameters().values().begin(), model.parameters().values().end());
-  const std::vector<float> gradient(model.parameters().gradients().begin(), model.parameters().gradients().end());
-  // Along the gradient itself: the slope is its norm, the largest there is, so that f32 rounding of the loss matters least.
+  const std::vector<float> gradient(model.parameters().gradients().begin(),
+                                    model.parameters().gradients().end());
+  // Along the gradient itself: the slope is its norm, the largest there is, so that f32 rounding of
+  // the loss matters least.
   double norm = 0;
   for (float value : gradient) norm += double(value) * value;
   norm = std::sqrt(norm);
   ASSERT_GT(norm, 0);
   const auto loss_at = [&](double distance) {
     std::span<float> values = model.parameters().values();
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = start[i] + float(distance * gradient[i] / norm);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = start[i] + float(distance * gradient[i] / norm);
     return model.forward(batch).loss_sum / batch.size();
   };
   const double step = 2e-3;
@@ -108,14 +117,15 @@ TEST_P(ZooTest, SlowAgreesWithReference) {
   const bool mnist = name == "shallow" || name == "mnist_cnn";
   const bool deep = name == "resnet101" || name == "resnet152";
   const Shape small = mnist ? Shape{1, 28, 28} : deep ? Shape{3, 16, 16} : Shape{3, 32, 32};
-  // ReLUs that fall the other way in f32 than in f64 add up over layers, and few samples per batch norm amplify them; what is wrong
-  // in a kernel shows as 1 and more.
+  // ReLUs that fall the other way in f32 than in f64 add up over layers, and few samples per batch
+  // norm amplify them; what is wrong in a kernel shows as 1 and more.
   const Tolerance loose{.value = 2e-3, .gradient = deep ? 0.15 : 0.05};
   expect_agreement(make_network(name, small, 10), 4, loose);
   if (!mnist) expect_agreement(make_network(name, {3, 65, 65}, 7), 2, loose);
 }
 
-INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, ::testing::ValuesIn(zoo_names()), [](const auto& named) { return named.param; });
+INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, ::testing::ValuesIn(zoo_names()),
+                         [](const auto& named) { return named.param; });
 
 TEST(Model, SameSeedSameBits) {
   const Network network = make_network("mnist_cnn", {1, 28, 28}, 10);
@@ -126,7 +136,8 @@ TEST(Model, SameSeedSameBits) {
     model.forward(batch);
     model.backward();
     std::span<float> values = model.parameters().values();
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= 0.1f * model.parameters().gradients()[i];
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] -= 0.1f * model.parameters().gradients()[i];
     digests.push_back(model.parameters().sha256());
   }
   EXPECT_EQ(digests[0], digests[1]);

@@ -1,4 +1,5 @@
-// What tests of the engine share: random batches, and a model beside the plain reference with the same numbers.
+// What tests of the engine share: random batches, and a model beside the plain reference with the
+// same numbers.
 #pragma once
 
 #include <cmath>
@@ -38,7 +39,8 @@ inline void shake(Parameters& parameters, std::uint64_t seed = 11) {
     for (float& value : buffer.values) value += 0.2f * rng.uniform();
 }
 
-inline ReferenceGraph reference_of(const Network& network, const Parameters& parameters, int batch) {
+inline ReferenceGraph reference_of(const Network& network, const Parameters& parameters,
+                                   int batch) {
   ReferenceGraph reference(network, batch);
   std::vector<float> plain;
   for (const Parameter& parameter : parameters.list()) {

@@ -13,7 +13,7 @@
 namespace convoy {
 namespace {
 
-constexpr std::size_t kAlign = 16;   // floats: a cache line
+constexpr std::size_t kAlign = 16;  // floats: a cache line
 
 std::size_t aligned(std::size_t floats) { return (floats + kAlign - 1) / kAlign * kAlign; }
 
@@ -30,8 +30,12 @@ class PlainLayout : public StoredLayout {
  public:
   explicit PlainLayout(std::size_t count) : count_(count) {}
   std::size_t stored_count() const override { return aligned(count_); }
-  void to_plain(const float* stored, float* plain) const override { std::copy_n(stored, count_, plain); }
-  void from_plain(const float* plain, float* stored) const override { std::copy_n(plain, count_, stored); }
+  void to_plain(const float* stored, float* plain) const override {
+    std::copy_n(stored, count_, plain);
+  }
+  void from_plain(const float* plain, float* stored) const override {
+    std::copy_n(plain, count_, stored);
+  }
 
  private:
   std::size_t count_;
@@ -45,11 +49,14 @@ Parameters::Parameters(const Network& network, const Family& family, int batch) 
   std::vector<ParameterSpec> specs = network.parameters();
   const std::vector<PlannedLayer> plan = plan_layers(network, family);
   // Backward finishes the last layer first.
-  std::stable_sort(specs.begin(), specs.end(), [](const auto& a, const auto& b) { return a.node > b.node; });
+  std::stable_sort(specs.begin(), specs.end(),
+                   [](const auto& a, const auto& b) { return a.node > b.node; });
   for (ParameterSpec& spec : specs) {
     std::unique_ptr<StoredLayout> layout;
     if (spec.role == Role::weight) {
-      const auto planned = std::find_if(plan.begin(), plan.end(), [&](const PlannedLayer& layer) { return layer.node == spec.node; });
+      const auto planned = std::find_if(plan.begin(), plan.end(), [&](const PlannedLayer& layer) {
+        return layer.node == spec.node;
+      });
       CHECK(planned != plan.end(), "{} is not in the plan", spec.name);
       layout = family.weight_layout(op_spec(network, plan, *planned, batch, batch, true));
     } else {
@@ -96,15 +103,21 @@ void Parameters::import_values(const Parameter& parameter, std::span<const float
   import_to(values(), parameter, plain);
 }
 
-void Parameters::export_from(std::span<const float> arena, const Parameter& parameter, std::span<float> plain) const {
-  CHECK(plain.size() == parameter.spec.count(), "{}: {} floats for {}", parameter.spec.name, plain.size(), parameter.spec.count());
-  layouts_[std::size_t(&parameter - parameters_.data())]->to_plain(arena.data() + parameter.begin, plain.data());
+void Parameters::export_from(std::span<const float> arena, const Parameter& parameter,
+                             std::span<float> plain) const {
+  CHECK(plain.size() == parameter.spec.count(), "{}: {} floats for {}", parameter.spec.name,
+        plain.size(), parameter.spec.count());
+  layouts_[std::size_t(&parameter - parameters_.data())]->to_plain(arena.data() + parameter.begin,
+                                                                   plain.data());
 }
 
-void Parameters::import_to(std::span<float> arena, const Parameter& parameter, std::span<const float> plain) const {
-  CHECK(plain.size() == parameter.spec.count(), "{}: {} floats for {}", parameter.spec.name, plain.size(), parameter.spec.count());
+void Parameters::import_to(std::span<float> arena, const Parameter& parameter,
+                           std::span<const float> plain) const {
+  CHECK(plain.size() == parameter.spec.count(), "{}: {} floats for {}", parameter.spec.name,
+        plain.size(), parameter.spec.count());
   std::fill(arena.begin() + parameter.begin, arena.begin() + parameter.end, 0.0f);
-  layouts_[std::size_t(&parameter - parameters_.data())]->from_plain(plain.data(), arena.data() + parameter.begin);
+  layouts_[std::size_t(&parameter - parameters_.data())]->from_plain(
+      plain.data(), arena.data() + parameter.begin);
 }
 
 void Parameters::initialize(const Network& network, std::uint64_t seed) {
@@ -127,7 +140,8 @@ void Parameters::initialize(const Network& network, std::uint64_t seed) {
     import_values(parameter, plain);
   }
   for (Buffer& buffer : buffers_)
-    std::fill(buffer.values.begin(), buffer.values.end(), buffer.name.ends_with("running_var") ? 1.0f : 0.0f);
+    std::fill(buffer.values.begin(), buffer.values.end(),
+              buffer.name.ends_with("running_var") ? 1.0f : 0.0f);
 }
 
 std::string Parameters::sha256() const {

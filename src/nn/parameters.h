@@ -1,8 +1,10 @@
-// All trained numbers of a network in one flat arena, with their gradients in another of the same layout, in the order
-// in which backward finishes them (last layer first), so that a bucket of gradients is a range.
+// All trained numbers of a network in one flat arena, with their gradients in another of the same
+// layout, in the order in which backward finishes them (last layer first), so that a bucket of
+// gradients is a range.
 //
-// A parameter is *stored* in the layout its kernels like (blocked, padded with zeros); *plain* is PyTorch's layout. Only
-// import and export know the difference: updates and all-reduce work on stored numbers without caring.
+// A parameter is *stored* in the layout its kernels like (blocked, padded with zeros); *plain* is
+// PyTorch's layout. Only import and export know the difference: updates and all-reduce work on
+// stored numbers without caring.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +21,13 @@ namespace convoy {
 
 struct Parameter {
   ParameterSpec spec;
-  std::size_t begin = 0, end = 0;      // its stored range in the arena, in floats; begin is a multiple of 16
+  std::size_t begin = 0,
+              end = 0;  // its stored range in the arena, in floats; begin is a multiple of 16
 };
 
 // BatchNorm's running statistics: not trained, but saved and evaluated with.
 struct Buffer {
-  std::string name;                    // node's name + ".running_mean" or ".running_var"
+  std::string name;  // node's name + ".running_mean" or ".running_var"
   NodeId node = 0;
   std::vector<float> values;
 };
@@ -34,12 +37,12 @@ class Parameters {
   // Decides the layout by asking the family about each node of the network for this batch size.
   Parameters(const Network& network, const Family& family, int batch);
 
-  std::span<const Parameter> list() const { return parameters_; }     // in arena order
+  std::span<const Parameter> list() const { return parameters_; }  // in arena order
   std::span<float> values() { return {values_.get(), size_}; }
   std::span<const float> values() const { return {values_.get(), size_}; }
   std::span<float> gradients() { return {gradients_.get(), size_}; }
   std::span<const float> gradients() const { return {gradients_.get(), size_}; }
-  std::vector<Buffer>& buffers() { return buffers_; }                  // in node order, mean before variance
+  std::vector<Buffer>& buffers() { return buffers_; }  // in node order, mean before variance
   const std::vector<Buffer>& buffers() const { return buffers_; }
   const Parameter* find(NodeId node, Role role) const;
   const Parameter* find(const std::string& name) const;
@@ -49,18 +52,23 @@ class Parameters {
   void export_gradients(const Parameter& parameter, std::span<float> plain) const;
   void import_values(const Parameter& parameter, std::span<const float> plain);
   // An arena of the same layout that is not this one (an optimizer's state).
-  void export_from(std::span<const float> arena, const Parameter& parameter, std::span<float> plain) const;
-  void import_to(std::span<float> arena, const Parameter& parameter, std::span<const float> plain) const;
+  void export_from(std::span<const float> arena, const Parameter& parameter,
+                   std::span<float> plain) const;
+  void import_to(std::span<float> arena, const Parameter& parameter,
+                 std::span<const float> plain) const;
 
-  // He's initialisation for convolutions, PyTorch's default for dense layers, 1 and 0 for norms; by Philox, so that a seed gives
-  // the same plain numbers whatever the stored layout.
+  // He's initialisation for convolutions, PyTorch's default for dense layers, 1 and 0 for norms; by
+  // Philox, so that a seed gives the same plain numbers whatever the stored layout.
   void initialize(const Network& network, std::uint64_t seed);
 
-  // SHA-256 over all plain values and buffers, in node order: equal weights, equal text, on any CPU and any layout.
+  // SHA-256 over all plain values and buffers, in node order: equal weights, equal text, on any CPU
+  // and any layout.
   std::string sha256() const;
 
  private:
-  struct Free { void operator()(float* p) const; };
+  struct Free {
+    void operator()(float* p) const;
+  };
   std::size_t size_ = 0;
   std::unique_ptr<float[], Free> values_;
   std::unique_ptr<float[], Free> gradients_;

@@ -10,7 +10,8 @@ namespace {
 
 std::vector<PlannedLayer> as_written(const Network& network) {
   std::vector<PlannedLayer> plan;
-  for (const Node& node : network.nodes()) plan.push_back({node.id, node.layer, node.inputs, node.id, node.shape});
+  for (const Node& node : network.nodes())
+    plan.push_back({node.id, node.layer, node.inputs, node.id, node.shape});
   return plan;
 }
 
@@ -22,8 +23,9 @@ std::map<NodeId, std::vector<std::size_t>> readers_of(const std::vector<PlannedL
   return readers;
 }
 
-// relu -> max pool becomes max pool -> relu. The layers trade places, and the values keep their names: what was the ReLU's output
-// is now the pool's, what was the pool's is now the ReLU's, so that nobody else needs to know.
+// relu -> max pool becomes max pool -> relu. The layers trade places, and the values keep their
+// names: what was the ReLU's output is now the pool's, what was the pool's is now the ReLU's, so
+// that nobody else needs to know.
 void move_relu_behind_max_pool(std::vector<PlannedLayer>& plan) {
   const auto readers = readers_of(plan);
   for (std::size_t i = 0; i < plan.size(); ++i) {
@@ -39,10 +41,14 @@ void move_relu_behind_max_pool(std::vector<PlannedLayer>& plan) {
 }
 
 bool* relu_flag(Layer& layer) {
-  return std::visit([](auto& kind) -> bool* {
-    if constexpr (requires { kind.relu; }) return &kind.relu;
-    else return nullptr;
-  }, layer);
+  return std::visit(
+      [](auto& kind) -> bool* {
+        if constexpr (requires { kind.relu; })
+          return &kind.relu;
+        else
+          return nullptr;
+      },
+      layer);
 }
 
 void remove_gone(std::vector<PlannedLayer>& plan, const std::vector<bool>& gone) {
@@ -62,7 +68,8 @@ void fold_relus(std::vector<PlannedLayer>& plan, const Family& family) {
   for (std::size_t i = 0; i < plan.size(); ++i) producer[plan[i].output] = i;
   std::vector<bool> gone(plan.size(), false);
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    if (!std::holds_alternative<Relu>(plan[i].layer) || readers.at(plan[i].inputs[0]).size() != 1) continue;
+    if (!std::holds_alternative<Relu>(plan[i].layer) || readers.at(plan[i].inputs[0]).size() != 1)
+      continue;
     PlannedLayer& maker = plan[producer.at(plan[i].inputs[0])];
     bool* flag = relu_flag(maker.layer);
     if (flag == nullptr || *flag || !family.folds_relu(maker.layer)) continue;
@@ -87,8 +94,12 @@ void fold_adds(std::vector<PlannedLayer>& plan, const Family& family) {
     std::size_t first = producer.at(plan[i].inputs[0]), second = producer.at(plan[i].inputs[1]);
     if (first < second) std::swap(first, second);
     const auto* norm = std::get_if<BatchNorm>(&plan[first].layer);
-    if (!norm || norm->relu || plan[first].inputs.size() != 1 || readers.at(plan[first].output).size() != 1) continue;
-    if (std::holds_alternative<Input>(plan[second].layer) || plan[first].inputs[0] == plan.front().output) continue;
+    if (!norm || norm->relu || plan[first].inputs.size() != 1 ||
+        readers.at(plan[first].output).size() != 1)
+      continue;
+    if (std::holds_alternative<Input>(plan[second].layer) ||
+        plan[first].inputs[0] == plan.front().output)
+      continue;
     BatchNorm folded = *norm;
     folded.relu = add->relu;
     plan[i].node = plan[first].node;
@@ -106,7 +117,8 @@ bool is_elementwise(const Layer& layer) {
 
 // Whether some rows of the output can be made from some rows of the input.
 bool reads_rows(const Layer& layer) {
-  return std::holds_alternative<Convolution>(layer) || std::holds_alternative<MaxPool>(layer) || is_elementwise(layer);
+  return std::holds_alternative<Convolution>(layer) || std::holds_alternative<MaxPool>(layer) ||
+         is_elementwise(layer);
 }
 
 // How many rows (or columns) of an input of `size` a layer reads to make `wanted` rows.
@@ -114,20 +126,24 @@ int rows_read(const Layer& layer, int wanted, int size) {
   const auto window = [&](int kernel, int stride, int padding) {
     return std::min(size, (wanted - 1) * stride + kernel - padding);
   };
-  if (const auto* conv = std::get_if<Convolution>(&layer)) return window(conv->kernel, conv->stride, conv->padding);
-  if (const auto* pool = std::get_if<MaxPool>(&layer)) return window(pool->kernel, pool->stride, pool->padding);
+  if (const auto* conv = std::get_if<Convolution>(&layer))
+    return window(conv->kernel, conv->stride, conv->padding);
+  if (const auto* pool = std::get_if<MaxPool>(&layer))
+    return window(pool->kernel, pool->stride, pool->padding);
   return is_elementwise(layer) ? std::min(size, wanted) : size;
 }
 
-// Whether each value may be cut. Batch norm reads everything, for its statistics, and values with several readers stay whole; what
-// an elementwise layer or a convolution makes can only be cut together with what it reads.
+// Whether each value may be cut. Batch norm reads everything, for its statistics, and values with
+// several readers stay whole; what an elementwise layer or a convolution makes can only be cut
+// together with what it reads.
 std::map<NodeId, bool> cuttable_values(const std::vector<PlannedLayer>& plan) {
   const auto readers = readers_of(plan);
   std::map<NodeId, bool> cuttable;
   for (const PlannedLayer& layer : plan) {
     const auto found = readers.find(layer.output);
     bool free = found != readers.end() && found->second.size() == 1;
-    if (std::holds_alternative<Input>(layer.layer) || std::holds_alternative<MaxPool>(layer.layer)) {
+    if (std::holds_alternative<Input>(layer.layer) ||
+        std::holds_alternative<MaxPool>(layer.layer)) {
       // Nothing more to ask: pooling may leave a part of its input unread.
     } else if (reads_rows(layer.layer)) {
       free = free && cuttable.at(layer.inputs[0]);
@@ -162,13 +178,14 @@ std::vector<PlannedLayer> plan_layers(const Network& network, const Family& fami
   return plan;
 }
 
-OpSpec op_spec(const Network& network, const std::vector<PlannedLayer>& plan, const PlannedLayer& layer, int batch,
-               int tuning_batch, bool training) {
+OpSpec op_spec(const Network& network, const std::vector<PlannedLayer>& plan,
+               const PlannedLayer& layer, int batch, int tuning_batch, bool training) {
   OpSpec spec;
   spec.layer = layer.layer;
   spec.name = network.node(layer.node).name;
   for (NodeId value : layer.inputs) {
-    const auto maker = std::find_if(plan.begin(), plan.end(), [&](const PlannedLayer& other) { return other.output == value; });
+    const auto maker = std::find_if(
+        plan.begin(), plan.end(), [&](const PlannedLayer& other) { return other.output == value; });
     CHECK(maker != plan.end(), "{} reads a value that nobody makes", spec.name);
     spec.inputs.push_back(maker->shape);
     if (std::holds_alternative<Input>(maker->layer)) {

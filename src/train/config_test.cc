@@ -86,8 +86,9 @@ TEST(Config, LettersBeyondAsciiStandInQuotes) {
 
 TEST(Config, UnclosedTextsAndControlCharactersAreRefused) {
   // toml++ 3.3 meets undefined behaviour on the first of these.
-  for (const std::string& text : {std::string("''=[999\0\0'\xD0\xA8=[n(", 15), std::string("model = \"shallow\nbatch = 3\n"),
-                                 std::string("batch = 3\v\n"), std::string("model = 'shallow")})
+  for (const std::string& text :
+       {std::string("''=[999\0\0'\xD0\xA8=[n(", 15), std::string("model = \"shallow\nbatch = 3\n"),
+        std::string("batch = 3\v\n"), std::string("model = 'shallow")})
     EXPECT_THAT(toml_error(text), HasSubstr("run.toml:1")) << text;
 }
 

@@ -18,9 +18,10 @@ class BatchNormOp : public Op {
     Flags flags = Flags::use_scale | Flags::use_shift;
     if (layer.relu) flags |= Flags::fuse_norm_relu;
     if (!spec.training) flags |= Flags::use_global_stats;
-    const auto kind = spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-    const Forward::primitive_desc forward(Forward::desc(kind, value, layer.epsilon, flags), scratchpad_attr(),
-                                          engine());
+    const auto kind =
+        spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    const Forward::primitive_desc forward(Forward::desc(kind, value, layer.epsilon, flags),
+                                          scratchpad_attr(), engine());
     forward_ = Call(Forward(forward));
     forward_.argument(DNNL_ARG_SRC, value);
     forward_.argument(DNNL_ARG_DST, value);
@@ -36,7 +37,8 @@ class BatchNormOp : public Op {
         Backward::desc(dnnl::prop_kind::backward, value, value, layer.epsilon, backward_flags),
         scratchpad_attr(), engine(), forward);
     backward_ = Call(Backward(backward));
-    for (int name : {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST}) backward_.argument(name, value);
+    for (int name : {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST})
+      backward_.argument(name, value);
     describe_parameters(backward_, DNNL_ARG_SCALE, DNNL_ARG_SHIFT);
     backward_.argument(DNNL_ARG_DIFF_SCALE, vector_desc(channels_));
     backward_.argument(DNNL_ARG_DIFF_SHIFT, vector_desc(channels_));
@@ -66,8 +68,10 @@ class BatchNormOp : public Op {
     const float* mean = reinterpret_cast<const float*>(args.saved);
     backward_.point(DNNL_ARG_SRC, args.inputs[0]);
     backward_.point(DNNL_ARG_DIFF_DST, args.output_gradient);
-    // Without an input gradient wanted, it goes where the output gradient was: nobody reads either again.
-    backward_.point(DNNL_ARG_DIFF_SRC, args.input_gradients[0] ? args.input_gradients[0] : args.output_gradient);
+    // Without an input gradient wanted, it goes where the output gradient was: nobody reads either
+    // again.
+    backward_.point(DNNL_ARG_DIFF_SRC,
+                    args.input_gradients[0] ? args.input_gradients[0] : args.output_gradient);
     point_parameters(backward_, mean, mean + padded());
     backward_.point(DNNL_ARG_DIFF_SCALE, spec_.weight_gradient);
     backward_.point(DNNL_ARG_DIFF_SHIFT, spec_.bias_gradient);
@@ -99,7 +103,8 @@ class BatchNormOp : public Op {
     const float keep = 1 - layer_.momentum;
     for (int c = 0; c < channels_; ++c) {
       spec_.running_mean[c] = keep * spec_.running_mean[c] + layer_.momentum * mean[c];
-      spec_.running_variance[c] = keep * spec_.running_variance[c] + layer_.momentum * unbias * variance[c];
+      spec_.running_variance[c] =
+          keep * spec_.running_variance[c] + layer_.momentum * unbias * variance[c];
     }
   }
 

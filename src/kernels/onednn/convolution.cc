@@ -1,5 +1,6 @@
-// Convolution: direct or Winograd, each pass chosen by the tuner. The weights lie in the arena in the layout in which
-// forward reads and backward-weights writes them; backward-data of the direct kind reads another one, made on the way.
+// Convolution: direct or Winograd, each pass chosen by the tuner. The weights lie in the arena in
+// the layout in which forward reads and backward-weights writes them; backward-data of the direct
+// kind reads another one, made on the way.
 #include <cstring>
 
 #include "base/check.h"
@@ -17,13 +18,14 @@ using Forward = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
-// The sizes of one convolution as oneDNN wants them. Values and stored weights are f32; with bf16 products what is
-// multiplied is rounded on the way, and everything that is summed (results, gradients) stays f32.
+// The sizes of one convolution as oneDNN wants them. Values and stored weights are f32; with bf16
+// products what is multiplied is rounded on the way, and everything that is summed (results,
+// gradients) stays f32.
 struct Geometry {
   Desc source, target, weights_plain, bias;
   Dims weight_dims, strides, padding_before, padding_after;
   bool has_bias;
-  Memory::data_type factor = Memory::data_type::f32;   // what is multiplied
+  Memory::data_type factor = Memory::data_type::f32;  // what is multiplied
 
   Desc source_factor() const { return as_type(source, factor); }
   Desc target_factor() const { return as_type(target, factor); }
@@ -31,7 +33,8 @@ struct Geometry {
   Desc weights_any_f32() const { return Desc(weight_dims, Memory::data_type::f32, Tag::any); }
 };
 
-// oneDNN insists that sizes, kernel and padding agree exactly; the output may be smaller than the input allows.
+// oneDNN insists that sizes, kernel and padding agree exactly; the output may be smaller than the
+// input allows.
 std::int64_t padding_after(int input, int output, const Convolution& layer) {
   const int natural = (input + 2 * layer.padding - layer.kernel) / layer.stride + 1;
   if (natural == output) return layer.padding;
@@ -45,36 +48,39 @@ Geometry geometry(const Convolution& layer, const OpSpec& spec, Precision produc
   // Few input channels (images) are read as plain planes, which oneDNN has kernels for.
   g.source = spec.first ? plain_images_desc(in, batch) : value_desc(in, batch);
   g.target = value_desc(out, batch);
-  g.weight_dims = layer.groups == 1
-                      ? Dims{out.channels, in.channels, layer.kernel, layer.kernel}
-                      : Dims{layer.groups, out.channels / layer.groups, in.channels / layer.groups,
-                             layer.kernel, layer.kernel};
-  g.weights_plain = Desc(g.weight_dims, Memory::data_type::f32, layer.groups == 1 ? Tag::oihw : Tag::goihw);
+  g.weight_dims = layer.groups == 1 ? Dims{out.channels, in.channels, layer.kernel, layer.kernel}
+                                    : Dims{layer.groups, out.channels / layer.groups,
+                                           in.channels / layer.groups, layer.kernel, layer.kernel};
+  g.weights_plain =
+      Desc(g.weight_dims, Memory::data_type::f32, layer.groups == 1 ? Tag::oihw : Tag::goihw);
   g.bias = vector_desc(out.channels);
   g.strides = {layer.stride, layer.stride};
   g.padding_before = {layer.padding, layer.padding};
-  g.padding_after = {padding_after(in.height, out.height, layer), padding_after(in.width, out.width, layer)};
+  g.padding_after = {padding_after(in.height, out.height, layer),
+                     padding_after(in.width, out.width, layer)};
   g.has_bias = layer.bias;
   if (products == Precision::bf16) g.factor = Memory::data_type::bf16;
   return g;
 }
 
-Forward::primitive_desc forward_desc(const Geometry& g, const Desc& weights, Algorithm algorithm, bool training,
-                                     bool relu) {
-  const auto kind = training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+Forward::primitive_desc forward_desc(const Geometry& g, const Desc& weights, Algorithm algorithm,
+                                     bool training, bool relu) {
+  const auto kind =
+      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
   const Desc source = g.source_factor();
-  const Forward::desc desc =
-      g.has_bias ? Forward::desc(kind, algorithm, source, weights, g.bias, g.target, g.strides,
-                                 g.padding_before, g.padding_after)
-                 : Forward::desc(kind, algorithm, source, weights, g.target, g.strides, g.padding_before,
-                                 g.padding_after);
+  const Forward::desc desc = g.has_bias
+                                 ? Forward::desc(kind, algorithm, source, weights, g.bias, g.target,
+                                                 g.strides, g.padding_before, g.padding_after)
+                                 : Forward::desc(kind, algorithm, source, weights, g.target,
+                                                 g.strides, g.padding_before, g.padding_after);
   return {desc, scratchpad_attr(relu), engine()};
 }
 
 // The stored layout is the one that direct forward likes in f32.
 Desc stored_weights(Geometry g) {
   g.factor = Memory::data_type::f32;
-  return forward_desc(g, g.weights_any(), Algorithm::convolution_direct, true, false).weights_desc();
+  return forward_desc(g, g.weights_any(), Algorithm::convolution_direct, true, false)
+      .weights_desc();
 }
 
 // Whether oneDNN has a fast kernel for it, and not only its plain one.
@@ -83,7 +89,8 @@ bool is_fast(const PrimitiveDesc& desc) {
   return std::strstr(desc.impl_info_str(), "ref") == nullptr;
 }
 
-Pass forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm, bool training, bool relu) {
+Pass forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm, bool training,
+                  bool relu) {
   auto desc = forward_desc(g, as_type(stored, g.factor), algorithm, training, relu);
   if (!is_fast(desc)) desc = forward_desc(g, g.weights_any(), algorithm, training, relu);
   Pass pass(Forward(desc), desc.scratchpad_desc());
@@ -97,12 +104,14 @@ Pass forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm, bo
 Pass backward_data_pass(const Geometry& g, const Desc& stored, Algorithm algorithm) {
   const auto hint = forward_desc(g, g.weights_any(), algorithm, true, false);
   const auto make = [&](const Desc& weights) {
-    return BackwardData::primitive_desc(BackwardData::desc(algorithm, g.source, weights, g.target_factor(), g.strides,
-                                                           g.padding_before, g.padding_after),
-                                        scratchpad_attr(), engine(), hint);
+    return BackwardData::primitive_desc(
+        BackwardData::desc(algorithm, g.source, weights, g.target_factor(), g.strides,
+                           g.padding_before, g.padding_after),
+        scratchpad_attr(), engine(), hint);
   };
   auto desc = make(g.weights_any());
-  if (algorithm != Algorithm::convolution_direct && desc.weights_desc() != stored) desc = make(stored);
+  if (algorithm != Algorithm::convolution_direct && desc.weights_desc() != stored)
+    desc = make(stored);
   Pass pass(BackwardData(desc), desc.scratchpad_desc());
   pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
   pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
@@ -114,10 +123,11 @@ Pass backward_weights_pass(const Geometry& g, const Desc& stored, Algorithm algo
   const auto hint = forward_desc(g, g.weights_any(), algorithm, true, false);
   const auto make = [&](const Desc& weights) {
     const Desc source = g.source_factor(), target = g.target_factor();
-    const auto desc = g.has_bias ? BackwardWeights::desc(algorithm, source, weights, g.bias, target, g.strides,
-                                                         g.padding_before, g.padding_after)
-                                 : BackwardWeights::desc(algorithm, source, weights, target, g.strides,
-                                                         g.padding_before, g.padding_after);
+    const auto desc = g.has_bias
+                          ? BackwardWeights::desc(algorithm, source, weights, g.bias, target,
+                                                  g.strides, g.padding_before, g.padding_after)
+                          : BackwardWeights::desc(algorithm, source, weights, target, g.strides,
+                                                  g.padding_before, g.padding_after);
     return BackwardWeights::primitive_desc(desc, scratchpad_attr(), engine(), hint);
   };
   auto desc = make(g.weights_any_f32());
@@ -138,15 +148,18 @@ constexpr const char* kWinograd = "winograd";
 
 std::string tuner_key(const char* pass, const Convolution& layer, const OpSpec& spec) {
   return fmt::format("conv {} n{} {} -> {} k{} s{} p{} g{} t{}{}", pass, spec.tuning_batch,
-                     spec.inputs[0].to_string(), spec.output.to_string(), layer.kernel, layer.stride,
-                     layer.padding, layer.groups, threads(), spec.first ? " images" : "");
+                     spec.inputs[0].to_string(), spec.output.to_string(), layer.kernel,
+                     layer.stride, layer.padding, layer.groups, threads(),
+                     spec.first ? " images" : "");
 }
 
 // Memory on which passes of one convolution are timed; made when the first one is.
 class TimingMemory {
  public:
   TimingMemory(const Desc& source, const Desc& target, const Desc& weights)
-      : source_bytes_(source.get_size()), target_bytes_(target.get_size()), weights_bytes_(weights.get_size()) {}
+      : source_bytes_(source.get_size()),
+        target_bytes_(target.get_size()),
+        weights_bytes_(weights.get_size()) {}
 
   double time(Pass& pass) {
     const void* source = room(source_, source_bytes_);
@@ -155,8 +168,14 @@ class TimingMemory {
     const void* bias = room(bias_, weights_bytes_);
     auto* scratch = static_cast<std::byte*>(room(scratch_, pass.scratch_bytes()));
     const auto run = [&] {
-      pass.run({{DNNL_ARG_SRC, source}, {DNNL_ARG_DIFF_SRC, source}, {DNNL_ARG_DST, target}, {DNNL_ARG_DIFF_DST, target},
-                {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DIFF_WEIGHTS, weights}, {DNNL_ARG_BIAS, bias}, {DNNL_ARG_DIFF_BIAS, bias}},
+      pass.run({{DNNL_ARG_SRC, source},
+                {DNNL_ARG_DIFF_SRC, source},
+                {DNNL_ARG_DST, target},
+                {DNNL_ARG_DIFF_DST, target},
+                {DNNL_ARG_WEIGHTS, weights},
+                {DNNL_ARG_DIFF_WEIGHTS, weights},
+                {DNNL_ARG_BIAS, bias},
+                {DNNL_ARG_DIFF_BIAS, bias}},
                scratch);
     };
     run();
@@ -179,13 +198,15 @@ class TimingMemory {
 
 // `make(algorithm)` builds the pass; the tuner decides which one stays.
 template <typename Make>
-Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner& tuner, const Geometry& g, Make&& make) {
-  // oneDNN 2.6's Winograd is wrong in backward-data where the padding after differs from that before.
-  const bool even_padding = padding_after(spec.inputs[0].height, spec.output.height, layer) == layer.padding &&
-                            padding_after(spec.inputs[0].width, spec.output.width, layer) == layer.padding;
-  const bool winograd_fits =
-      layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 && !spec.first && even_padding &&
-      g.factor == Memory::data_type::f32;
+Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner& tuner,
+           const Geometry& g, Make&& make) {
+  // oneDNN 2.6's Winograd is wrong in backward-data where the padding after differs from that
+  // before.
+  const bool even_padding =
+      padding_after(spec.inputs[0].height, spec.output.height, layer) == layer.padding &&
+      padding_after(spec.inputs[0].width, spec.output.width, layer) == layer.padding;
+  const bool winograd_fits = layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 &&
+                             !spec.first && even_padding && g.factor == Memory::data_type::f32;
   if (!winograd_fits) return make(Algorithm::convolution_direct);
   const std::string key = tuner_key(name, layer, spec);
   if (spec.batch != spec.tuning_batch) {
@@ -234,7 +255,9 @@ class ConvolutionOp : public Op {
   const OpTraits& traits() const override { return traits_; }
 
   void forward(const ForwardArgs& args) override {
-    forward_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_BIAS, spec_.bias},
+    forward_.run({{DNNL_ARG_SRC, args.inputs[0]},
+                  {DNNL_ARG_WEIGHTS, spec_.weight},
+                  {DNNL_ARG_BIAS, spec_.bias},
                   {DNNL_ARG_DST, args.output}},
                  args.scratch);
   }
@@ -243,11 +266,14 @@ class ConvolutionOp : public Op {
     if (relu_)
       mask_gradient(reinterpret_cast<float*>(args.output_gradient),
                     reinterpret_cast<const float*>(args.output), output_floats_);
-    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_DIFF_DST, args.output_gradient},
-                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient}, {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
+    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]},
+                           {DNNL_ARG_DIFF_DST, args.output_gradient},
+                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient},
+                           {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
                           args.scratch);
     if (args.input_gradients[0] == nullptr) return;
-    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_DIFF_DST, args.output_gradient},
+    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight},
+                        {DNNL_ARG_DIFF_DST, args.output_gradient},
                         {DNNL_ARG_DIFF_SRC, args.input_gradients[0]}},
                        args.scratch);
   }
@@ -262,7 +288,8 @@ class ConvolutionOp : public Op {
 
 }  // namespace
 
-std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec, Precision products, Tuner& tuner) {
+std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec,
+                                     Precision products, Tuner& tuner) {
   return std::make_unique<ConvolutionOp>(layer, spec, products, tuner);
 }
 

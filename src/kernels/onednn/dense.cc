@@ -1,5 +1,6 @@
-// Dense: an image's value is one run of floats whatever its shape, so a dense layer is a matrix product over that run; the
-// columns of the stored weight follow the value's layout instead of PyTorch's CHW order.
+// Dense: an image's value is one run of floats whatever its shape, so a dense layer is a matrix
+// product over that run; the columns of the stored weight follow the value's layout instead of
+// PyTorch's CHW order.
 #include <algorithm>
 #include <vector>
 
@@ -18,11 +19,12 @@ using BackwardWeights = dnnl::inner_product_backward_weights;
 struct Geometry {
   Desc source, target, bias;
   Dims weight_dims;
-  Memory::data_type factor;   // what is multiplied
+  Memory::data_type factor;  // what is multiplied
 };
 
 Geometry geometry(const Dense& layer, const OpSpec& spec, Precision products, int batch) {
-  const auto columns = std::int64_t(spec.first ? spec.inputs[0].count() : value_floats(spec.inputs[0]));
+  const auto columns =
+      std::int64_t(spec.first ? spec.inputs[0].count() : value_floats(spec.inputs[0]));
   const auto f32 = Memory::data_type::f32;
   return {Desc({batch, columns}, f32, Tag::nc), Desc({batch, layer.features}, f32, Tag::nc),
           vector_desc(layer.features), Dims{layer.features, columns},
@@ -45,8 +47,11 @@ Desc stored_weights(const Dense& layer, const OpSpec& spec) {
 // Plain columns are in CHW order; the matrix's columns in the order of the value.
 class DenseLayout : public StoredLayout {
  public:
-  DenseLayout(const Shape& input, bool plain_input, std::int64_t rows, std::int64_t columns, Desc stored)
-      : plain_columns_(input.count()), columns_(std::size_t(columns)), rows_(std::size_t(rows)),
+  DenseLayout(const Shape& input, bool plain_input, std::int64_t rows, std::int64_t columns,
+              Desc stored)
+      : plain_columns_(input.count()),
+        columns_(std::size_t(columns)),
+        rows_(std::size_t(rows)),
         matrix_(Desc({rows, columns}, Memory::data_type::f32, Tag::ab), std::move(stored)),
         place_(input.count()) {
     const std::size_t area = input.area();
@@ -79,7 +84,7 @@ class DenseLayout : public StoredLayout {
  private:
   std::size_t plain_columns_, columns_, rows_;
   DescLayout matrix_;
-  std::vector<std::size_t> place_;   // of each plain column in the matrix
+  std::vector<std::size_t> place_;  // of each plain column in the matrix
 };
 
 class DenseOp : public Op {
@@ -88,7 +93,8 @@ class DenseOp : public Op {
       : spec_(spec), relu_(layer.relu), outputs_(std::size_t(layer.features) * spec.batch) {
     const Geometry g = geometry(layer, spec, products, spec.batch);
     const Desc stored = stored_weights(layer, spec);
-    // In f32 the stored layout serves all three passes; rounded weights are copies anyway, in the layout each pass likes.
+    // In f32 the stored layout serves all three passes; rounded weights are copies anyway, in the
+    // layout each pass likes.
     const bool rounds = products == Precision::bf16;
     const Desc factor_weights = rounds ? Desc(g.weight_dims, g.factor, Tag::any) : stored;
     const auto forward = forward_desc(g, factor_weights, layer);
@@ -104,7 +110,9 @@ class DenseOp : public Op {
   const OpTraits& traits() const override { return traits_; }
 
   void forward(const ForwardArgs& args) override {
-    forward_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_BIAS, spec_.bias},
+    forward_.run({{DNNL_ARG_SRC, args.inputs[0]},
+                  {DNNL_ARG_WEIGHTS, spec_.weight},
+                  {DNNL_ARG_BIAS, spec_.bias},
                   {DNNL_ARG_DST, args.output}},
                  args.scratch);
   }
@@ -113,11 +121,14 @@ class DenseOp : public Op {
     if (relu_)
       mask_gradient(reinterpret_cast<float*>(args.output_gradient),
                     reinterpret_cast<const float*>(args.output), outputs_);
-    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]}, {DNNL_ARG_DIFF_DST, args.output_gradient},
-                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient}, {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
+    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]},
+                           {DNNL_ARG_DIFF_DST, args.output_gradient},
+                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient},
+                           {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
                           args.scratch);
     if (args.input_gradients[0] == nullptr) return;
-    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight}, {DNNL_ARG_DIFF_DST, args.output_gradient},
+    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight},
+                        {DNNL_ARG_DIFF_DST, args.output_gradient},
                         {DNNL_ARG_DIFF_SRC, args.input_gradients[0]}},
                        args.scratch);
   }
@@ -128,15 +139,16 @@ class DenseOp : public Op {
     const Desc source = as_type(g.source, g.factor), target = as_type(g.target, g.factor);
     const auto weights_desc = layer.bias ? BackwardWeights::desc(source, stored, g.bias, target)
                                          : BackwardWeights::desc(source, stored, target);
-    const BackwardWeights::primitive_desc weights(weights_desc, scratchpad_attr(), engine(), forward);
+    const BackwardWeights::primitive_desc weights(weights_desc, scratchpad_attr(), engine(),
+                                                  forward);
     backward_weights_ = Pass(BackwardWeights(weights), weights.scratchpad_desc());
     backward_weights_.input(DNNL_ARG_SRC, g.source, weights.src_desc());
     backward_weights_.input(DNNL_ARG_DIFF_DST, g.target, weights.diff_dst_desc());
     backward_weights_.output(DNNL_ARG_DIFF_WEIGHTS, stored, weights.diff_weights_desc());
     if (layer.bias) backward_weights_.output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
 
-    const BackwardData::primitive_desc data(BackwardData::desc(g.source, factor_weights, target), scratchpad_attr(),
-                                            engine(), forward);
+    const BackwardData::primitive_desc data(BackwardData::desc(g.source, factor_weights, target),
+                                            scratchpad_attr(), engine(), forward);
     backward_data_ = Pass(BackwardData(data), data.scratchpad_desc());
     backward_data_.input(DNNL_ARG_WEIGHTS, stored, data.weights_desc());
     backward_data_.input(DNNL_ARG_DIFF_DST, g.target, data.diff_dst_desc());
@@ -162,7 +174,8 @@ std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec, Precision
 }
 
 std::unique_ptr<StoredLayout> dense_layout(const Dense& layer, const OpSpec& spec) {
-  const auto columns = std::int64_t(spec.first ? spec.inputs[0].count() : value_floats(spec.inputs[0]));
+  const auto columns =
+      std::int64_t(spec.first ? spec.inputs[0].count() : value_floats(spec.inputs[0]));
   return std::make_unique<DenseLayout>(spec.inputs[0], spec.first, layer.features, columns,
                                        stored_weights(layer, spec));
 }

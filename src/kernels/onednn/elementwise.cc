@@ -1,5 +1,5 @@
-// Layers that look at one number at a time: ReLU, addition, dropout; and concatenation, which only copies. They work on any
-// layout; padding stays zero because zero goes to zero.
+// Layers that look at one number at a time: ReLU, addition, dropout; and concatenation, which only
+// copies. They work on any layout; padding stays zero because zero goes to zero.
 #include <cstring>
 
 #include "base/rng.h"
@@ -11,7 +11,7 @@ namespace convoy::onednn {
 
 namespace {
 
-constexpr std::size_t kGrain = 16384;   // floats worth waking a thread for
+constexpr std::size_t kGrain = 16384;  // floats worth waking a thread for
 
 const float* floats(const std::byte* bytes) { return reinterpret_cast<const float*>(bytes); }
 float* floats(std::byte* bytes) { return reinterpret_cast<float*>(bytes); }
@@ -78,13 +78,15 @@ class AddOp : public Op {
   OpTraits traits_;
 };
 
-// Multiplies by 0 or 1 / (1 - rate). The draw depends on (seed, epoch, sample) and the layer's name, so that it does not
-// depend on where in a batch, or on which worker, a sample is computed. Saved: a byte per number.
+// Multiplies by 0 or 1 / (1 - rate). The draw depends on (seed, epoch, sample) and the layer's
+// name, so that it does not depend on where in a batch, or on which worker, a sample is computed.
+// Saved: a byte per number.
 class DropoutOp : public Op {
  public:
   DropoutOp(const Dropout& layer, const OpSpec& spec)
       : spec_(spec), rate_(layer.rate), per_sample_(value_floats(spec.output)) {
-    for (char letter : spec.name) salt_ = (salt_ ^ std::uint64_t(static_cast<unsigned char>(letter))) * 0x100000001b3ull;
+    for (char letter : spec.name)
+      salt_ = (salt_ ^ std::uint64_t(static_cast<unsigned char>(letter))) * 0x100000001b3ull;
     traits_.in_place = true;
     traits_.passes_gradient = true;
     traits_.spoils_gradient = active();
@@ -94,13 +96,15 @@ class DropoutOp : public Op {
 
   void forward(const ForwardArgs& args) override {
     if (!active()) {
-      if (args.output != args.inputs[0]) std::memcpy(args.output, args.inputs[0], per_sample_ * spec_.batch * sizeof(float));
+      if (args.output != args.inputs[0])
+        std::memcpy(args.output, args.inputs[0], per_sample_ * spec_.batch * sizeof(float));
       return;
     }
     auto* keep = reinterpret_cast<std::uint8_t*>(args.saved);
     parallel_for(std::size_t(spec_.batch), 1, [&](std::size_t begin, std::size_t end) {
       for (std::size_t n = begin; n < end; ++n) draw(args.key, n, keep + n * per_sample_);
-      scale(floats(args.inputs[0]), keep, floats(args.output), begin * per_sample_, end * per_sample_);
+      scale(floats(args.inputs[0]), keep, floats(args.output), begin * per_sample_,
+            end * per_sample_);
     });
   }
   void backward(const BackwardArgs& args) override {
@@ -121,7 +125,8 @@ class DropoutOp : public Op {
     for (std::size_t i = 0; i < per_sample_; ++i) keep[i] = rng.next() >= threshold;
   }
 
-  void scale(const float* in, const std::uint8_t* keep, float* out, std::size_t begin, std::size_t end) const {
+  void scale(const float* in, const std::uint8_t* keep, float* out, std::size_t begin,
+             std::size_t end) const {
     const float factor = 1 / (1 - rate_);
     for (std::size_t i = begin; i < end; ++i) out[i] = in[i] * (float(keep[i]) * factor);
   }
@@ -133,12 +138,13 @@ class DropoutOp : public Op {
   OpTraits traits_;
 };
 
-// Along channels. Where every input fills whole blocks a sample of the output is the samples of the inputs one after
-// another; otherwise channels move between lanes one by one.
+// Along channels. Where every input fills whole blocks a sample of the output is the samples of the
+// inputs one after another; otherwise channels move between lanes one by one.
 class ConcatOp : public Op {
  public:
   explicit ConcatOp(const OpSpec& spec) : spec_(spec) {
-    for (const Shape& shape : spec.inputs) whole_blocks_ = whole_blocks_ && shape.channels % block() == 0;
+    for (const Shape& shape : spec.inputs)
+      whole_blocks_ = whole_blocks_ && shape.channels % block() == 0;
   }
   const OpTraits& traits() const override { return traits_; }
 
@@ -150,8 +156,11 @@ class ConcatOp : public Op {
         if (!whole_blocks_) std::memset(out, 0, out_floats * sizeof(float));
         each_input([&](std::size_t i, int first, std::size_t in_floats) {
           const float* in = floats(args.inputs[i]) + n * in_floats;
-          if (whole_blocks_) std::memcpy(out + first * spec_.output.area(), in, in_floats * sizeof(float));
-          else each_channel(i, first, [&](std::size_t at_in, std::size_t at_out) { out[at_out] = in[at_in]; });
+          if (whole_blocks_)
+            std::memcpy(out + first * spec_.output.area(), in, in_floats * sizeof(float));
+          else
+            each_channel(i, first,
+                         [&](std::size_t at_in, std::size_t at_out) { out[at_out] = in[at_in]; });
         });
       }
     });
@@ -170,7 +179,8 @@ class ConcatOp : public Op {
             return;
           }
           std::memset(in, 0, in_floats * sizeof(float));
-          each_channel(i, first, [&](std::size_t at_in, std::size_t at_out) { in[at_in] = out[at_out]; });
+          each_channel(i, first,
+                       [&](std::size_t at_in, std::size_t at_out) { in[at_in] = out[at_out]; });
         });
       }
     });
@@ -195,7 +205,8 @@ class ConcatOp : public Op {
   void each_channel(std::size_t i, int first, Body&& body) const {
     const Shape& shape = spec_.inputs[i];
     for (int c = 0; c < shape.channels; ++c)
-      for (std::size_t p = 0; p < shape.area(); ++p) body(place(shape, c, p), place(spec_.output, first + c, p));
+      for (std::size_t p = 0; p < shape.area(); ++p)
+        body(place(shape, c, p), place(spec_.output, first + c, p));
   }
 
   OpSpec spec_;
@@ -212,7 +223,9 @@ void mask_gradient(float* gradient, const float* output, std::size_t count) {
 }
 
 std::unique_ptr<Op> make_relu(const OpSpec& spec) { return std::make_unique<ReluOp>(spec); }
-std::unique_ptr<Op> make_add(const Add& layer, const OpSpec& spec) { return std::make_unique<AddOp>(layer, spec); }
+std::unique_ptr<Op> make_add(const Add& layer, const OpSpec& spec) {
+  return std::make_unique<AddOp>(layer, spec);
+}
 std::unique_ptr<Op> make_concat(const OpSpec& spec) { return std::make_unique<ConcatOp>(spec); }
 std::unique_ptr<Op> make_dropout(const Dropout& layer, const OpSpec& spec) {
   return std::make_unique<DropoutOp>(layer, spec);

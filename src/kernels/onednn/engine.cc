@@ -37,7 +37,8 @@ Desc value_desc(const Shape& shape, int batch) {
 }
 
 Desc plain_images_desc(const Shape& shape, int batch) {
-  return Desc({batch, shape.channels, shape.height, shape.width}, Memory::data_type::f32, Tag::nchw);
+  return Desc({batch, shape.channels, shape.height, shape.width}, Memory::data_type::f32,
+              Tag::nchw);
 }
 
 Desc vector_desc(std::int64_t count) { return Desc({count}, Memory::data_type::f32, Tag::a); }
@@ -67,7 +68,8 @@ void Call::argument(int name, const Desc& desc) {
 void Call::point(int name, const void* data) {
   const auto found = arguments_.find(name);
   if (found == arguments_.end()) return;
-  if (found->second.get_data_handle() != data) found->second.set_data_handle(const_cast<void*>(data));
+  if (found->second.get_data_handle() != data)
+    found->second.set_data_handle(const_cast<void*>(data));
 }
 
 void Call::execute() { primitive_.execute(stream(), arguments_); }
@@ -85,14 +87,19 @@ Pass::Pass(dnnl::primitive primitive, const Desc& scratchpad) : call_(std::move(
   scratch_bytes_ = (scratchpad.get_size() + 63) / 64 * 64;
 }
 
-void Pass::input(int name, const Desc& lies_as, const Desc& wanted) { operand(name, lies_as, wanted, true); }
+void Pass::input(int name, const Desc& lies_as, const Desc& wanted) {
+  operand(name, lies_as, wanted, true);
+}
 
-void Pass::output(int name, const Desc& lies_as, const Desc& made) { operand(name, lies_as, made, false); }
+void Pass::output(int name, const Desc& lies_as, const Desc& made) {
+  operand(name, lies_as, made, false);
+}
 
 void Pass::operand(int name, const Desc& lies_as, const Desc& used, bool before) {
   call_.argument(name, used);
   if (lies_as == used) return;
-  conversions_.push_back({name, before, scratch_bytes_, before ? make_reorder(lies_as, used) : make_reorder(used, lies_as)});
+  conversions_.push_back({name, before, scratch_bytes_,
+                          before ? make_reorder(lies_as, used) : make_reorder(used, lies_as)});
   scratch_bytes_ += (used.get_size() + 63) / 64 * 64;
 }
 
@@ -101,8 +108,10 @@ void Pass::run(std::initializer_list<Operand> operands, std::byte* scratch) {
   for (const Operand& operand : operands) call_.point(operand.name, operand.data);
   for (Conversion& conversion : conversions_) {
     for (const Operand& operand : operands)
-      if (operand.name == conversion.name) conversion.reorder.point(conversion.before ? DNNL_ARG_FROM : DNNL_ARG_TO, operand.data);
-    conversion.reorder.point(conversion.before ? DNNL_ARG_TO : DNNL_ARG_FROM, scratch + conversion.offset);
+      if (operand.name == conversion.name)
+        conversion.reorder.point(conversion.before ? DNNL_ARG_FROM : DNNL_ARG_TO, operand.data);
+    conversion.reorder.point(conversion.before ? DNNL_ARG_TO : DNNL_ARG_FROM,
+                             scratch + conversion.offset);
     call_.point(conversion.name, scratch + conversion.offset);
     if (conversion.before) conversion.reorder.execute();
   }

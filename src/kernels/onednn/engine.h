@@ -1,13 +1,14 @@
-// What every oneDNN op needs: the engine, memory descriptors in our layout, and a primitive with its arguments.
+// What every oneDNN op needs: the engine, memory descriptors in our layout, and a primitive with
+// its arguments.
 //
-// Layout of a value: [batch][channels / B][height][width][B] f32, where B is 16 (AVX-512) or 8 (AVX2) and the last block is
-// padded with zeros; where height = width = 1 and the channels are no multiple of B it is plain [batch][channels].
+// Layout of a value: [batch][channels / B][height][width][B] f32, where B is 16 (AVX-512) or 8
+// (AVX2) and the last block is padded with zeros; where height = width = 1 and the channels are no
+// multiple of B it is plain [batch][channels].
 #pragma once
-
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include <cstddef>
 #include <initializer_list>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <vector>
 
@@ -23,15 +24,16 @@ using Tag = dnnl::memory::format_tag;
 dnnl::engine& engine();
 dnnl::stream& stream();
 
-int block();                                          // B
+int block();  // B
 bool is_blocked(const Shape& shape);
-std::size_t value_floats(const Shape& shape);          // of one sample, padding included
-Desc value_desc(const Shape& shape, int batch);        // 4-D
+std::size_t value_floats(const Shape& shape);            // of one sample, padding included
+Desc value_desc(const Shape& shape, int batch);          // 4-D
 Desc as_type(const Desc& desc, Memory::data_type type);  // the same layout in another precision
-Desc plain_images_desc(const Shape& shape, int batch); // NCHW
+Desc plain_images_desc(const Shape& shape, int batch);   // NCHW
 Desc vector_desc(std::int64_t count);
 
-// All primitives take their scratchpad from the caller, who has one for all. `relu`: applied to the result.
+// All primitives take their scratchpad from the caller, who has one for all. `relu`: applied to the
+// result.
 dnnl::primitive_attr scratchpad_attr(bool relu = false);
 
 // A primitive and its arguments; the data handles change from call to call.
@@ -53,8 +55,9 @@ class Call {
 // Copies between two layouts (or precisions) of the same tensor.
 Call make_reorder(const Desc& from, const Desc& to);
 
-// A primitive among operands that may lie in other layouts or precisions than it wants: those are converted on the way, inputs
-// before it runs and outputs after, through the caller's scratch memory.
+// A primitive among operands that may lie in other layouts or precisions than it wants: those are
+// converted on the way, inputs before it runs and outputs after, through the caller's scratch
+// memory.
 class Pass {
  public:
   Pass() = default;
@@ -73,8 +76,8 @@ class Pass {
  private:
   struct Conversion {
     int name;
-    bool before;             // an input
-    std::size_t offset;      // of the converted copy in scratch
+    bool before;         // an input
+    std::size_t offset;  // of the converted copy in scratch
     Call reorder;
   };
   void operand(int name, const Desc& lies_as, const Desc& used, bool before);

@@ -14,13 +14,14 @@ namespace {
 
 std::string machine_name() {
   const auto* version = dnnl::version();
-  return fmt::format("{} {} oneDNN {}.{}.{}", cpu().model, cpu().isa(), version->major, version->minor,
-                     version->patch);
+  return fmt::format("{} {} oneDNN {}.{}.{}", cpu().model, cpu().isa(), version->major,
+                     version->minor, version->patch);
 }
 
 class OnednnFamily : public Family {
  public:
-  explicit OnednnFamily(Precision products) : products_(products), tuner_(default_tuner_file(), machine_name()) {}
+  explicit OnednnFamily(Precision products)
+      : products_(products), tuner_(default_tuner_file(), machine_name()) {}
 
   std::string name() const override { return "oneDNN " + precision_name(products_); }
 
@@ -29,8 +30,10 @@ class OnednnFamily : public Family {
   }
 
   std::unique_ptr<StoredLayout> weight_layout(const OpSpec& spec) const override {
-    if (const auto* layer = std::get_if<Convolution>(&spec.layer)) return onednn::convolution_layout(*layer, spec);
-    if (const auto* layer = std::get_if<Dense>(&spec.layer)) return onednn::dense_layout(*layer, spec);
+    if (const auto* layer = std::get_if<Convolution>(&spec.layer))
+      return onednn::convolution_layout(*layer, spec);
+    if (const auto* layer = std::get_if<Dense>(&spec.layer))
+      return onednn::dense_layout(*layer, spec);
     return nullptr;
   }
 
@@ -44,12 +47,14 @@ class OnednnFamily : public Family {
            std::holds_alternative<MaxPool>(layer);
   }
 
-  void add(std::byte* accumulator, const std::byte* addend, const Shape& shape, int batch) const override {
+  void add(std::byte* accumulator, const std::byte* addend, const Shape& shape,
+           int batch) const override {
     auto* sum = reinterpret_cast<float*>(accumulator);
     const auto* more = reinterpret_cast<const float*>(addend);
-    parallel_for(onednn::value_floats(shape) * batch, 16384, [=](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) sum[i] += more[i];
-    });
+    parallel_for(onednn::value_floats(shape) * batch, 16384,
+                 [=](std::size_t begin, std::size_t end) {
+                   for (std::size_t i = begin; i < end; ++i) sum[i] += more[i];
+                 });
   }
 
  private:
@@ -61,15 +66,25 @@ class OnednnFamily : public Family {
   Bound bind(const Convolution& layer, const OpSpec& spec) const {
     return onednn::make_convolution(layer, spec, products_, tuner_);
   }
-  Bound bind(const BatchNorm& layer, const OpSpec& spec) const { return onednn::make_batch_norm(layer, spec); }
+  Bound bind(const BatchNorm& layer, const OpSpec& spec) const {
+    return onednn::make_batch_norm(layer, spec);
+  }
   Bound bind(const Relu&, const OpSpec& spec) const { return onednn::make_relu(spec); }
-  Bound bind(const MaxPool& layer, const OpSpec& spec) const { return onednn::make_max_pool(layer, spec); }
-  Bound bind(const AveragePool& layer, const OpSpec& spec) const { return onednn::make_average_pool(layer, spec); }
+  Bound bind(const MaxPool& layer, const OpSpec& spec) const {
+    return onednn::make_max_pool(layer, spec);
+  }
+  Bound bind(const AveragePool& layer, const OpSpec& spec) const {
+    return onednn::make_average_pool(layer, spec);
+  }
   Bound bind(const AdaptiveAveragePool&, const OpSpec& spec) const {
     return onednn::make_adaptive_average_pool(spec);
   }
-  Bound bind(const Dense& layer, const OpSpec& spec) const { return onednn::make_dense(layer, spec, products_); }
-  Bound bind(const Dropout& layer, const OpSpec& spec) const { return onednn::make_dropout(layer, spec); }
+  Bound bind(const Dense& layer, const OpSpec& spec) const {
+    return onednn::make_dense(layer, spec, products_);
+  }
+  Bound bind(const Dropout& layer, const OpSpec& spec) const {
+    return onednn::make_dropout(layer, spec);
+  }
   Bound bind(const Concat&, const OpSpec& spec) const { return onednn::make_concat(spec); }
   Bound bind(const Add& layer, const OpSpec& spec) const { return onednn::make_add(layer, spec); }
   Bound bind(const LocalResponseNorm& layer, const OpSpec& spec) const {

@@ -8,8 +8,9 @@
 
 namespace convoy {
 
-// With bf16 products the factors of convolutions and dense layers are rounded to bf16 and summed in f32. That needs AVX-512 and is
-// no faster than f32: it is there so that bf16 training can be repeated on a CPU without AMX.
+// With bf16 products the factors of convolutions and dense layers are rounded to bf16 and summed in
+// f32. That needs AVX-512 and is no faster than f32: it is there so that bf16 training can be
+// repeated on a CPU without AMX.
 std::unique_ptr<Family> make_onednn_family(Precision products);
 
 }  // namespace convoy

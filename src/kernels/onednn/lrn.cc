@@ -11,13 +11,15 @@ using Backward = dnnl::lrn_backward;
 class LocalResponseNormOp : public Op {
  public:
   LocalResponseNormOp(const LocalResponseNorm& layer, const OpSpec& spec) {
-    // oneDNN's vector kernels exist for whole blocks of channels only; its plain one takes every layout.
+    // oneDNN's vector kernels exist for whole blocks of channels only; its plain one takes every
+    // layout.
     const Desc value = value_desc(spec.output, spec.batch);
-    const auto kind = spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+    const auto kind =
+        spec.training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
     const auto across = dnnl::algorithm::lrn_across_channels;
     const Forward::primitive_desc forward(
-        Forward::desc(kind, across, value, layer.size, layer.alpha, layer.beta, layer.k), scratchpad_attr(),
-        engine());
+        Forward::desc(kind, across, value, layer.size, layer.alpha, layer.beta, layer.k),
+        scratchpad_attr(), engine());
     forward_ = Call(Forward(forward));
     forward_.argument(DNNL_ARG_SRC, value);
     forward_.argument(DNNL_ARG_DST, value);
@@ -26,10 +28,11 @@ class LocalResponseNormOp : public Op {
     traits_.scratch_bytes = forward.scratchpad_desc().get_size();
     if (!spec.training) return;
     const Backward::primitive_desc backward(
-        Backward::desc(across, value, value, layer.size, layer.alpha, layer.beta, layer.k), scratchpad_attr(),
-        engine(), forward);
+        Backward::desc(across, value, value, layer.size, layer.alpha, layer.beta, layer.k),
+        scratchpad_attr(), engine(), forward);
     backward_ = Call(Backward(backward));
-    for (int name : {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST}) backward_.argument(name, value);
+    for (int name : {DNNL_ARG_SRC, DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST})
+      backward_.argument(name, value);
     backward_.argument(DNNL_ARG_WORKSPACE, forward.workspace_desc());
     backward_.argument(DNNL_ARG_SCRATCHPAD, backward.scratchpad_desc());
     traits_.scratch_bytes = std::max(traits_.scratch_bytes, backward.scratchpad_desc().get_size());

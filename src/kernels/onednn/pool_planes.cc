@@ -8,7 +8,8 @@
 namespace convoy::onednn {
 
 template <>
-void max_pool_forward<8>(const PoolPlane& p, const float* in, float* out, std::uint8_t* where, int lanes) {
+void max_pool_forward<8>(const PoolPlane& p, const float* in, float* out, std::uint8_t* where,
+                         int lanes) {
   for (int y = 0; y < p.out_height; ++y)
     for (int x = 0; x < p.out_width; ++x) {
       const int top = y * p.stride - p.padding, left = x * p.stride - p.padding;
@@ -33,7 +34,8 @@ void max_pool_forward<8>(const PoolPlane& p, const float* in, float* out, std::u
 }
 
 template <>
-void max_pool_backward<8>(const PoolPlane& p, float* in_gradient, const float* gradient, const std::uint8_t* where, int lanes) {
+void max_pool_backward<8>(const PoolPlane& p, float* in_gradient, const float* gradient,
+                          const std::uint8_t* where, int lanes) {
   if (!p.tiles) std::fill_n(in_gradient, std::ptrdiff_t(p.in_height) * p.in_width * 8, 0.0f);
   for (int y = 0; y < p.out_height; ++y)
     for (int x = 0; x < p.out_width; ++x) {

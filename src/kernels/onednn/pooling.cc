@@ -1,4 +1,5 @@
-// Pooling, window by window, one block of channels (B lanes) at a time: every inner loop runs over lanes and vectorises.
+// Pooling, window by window, one block of channels (B lanes) at a time: every inner loop runs over
+// lanes and vectorises.
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +14,7 @@ namespace {
 
 // Rows or columns [begin, end) of the input that output position `at` covers.
 struct Window {
-  int begin, end, first;   // first: where the window begins with padding counted (may be negative)
+  int begin, end, first;  // first: where the window begins with padding counted (may be negative)
 };
 
 Window pool_window(int at, int kernel, int stride, int padding, int input) {
@@ -26,7 +27,8 @@ Window adaptive_window(int at, int input, int output) {
   return {begin, ((at + 1) * input + output - 1) / output, begin};
 }
 
-// Calls body(in offset of plane, out offset of plane, lanes of the output) for each (sample, block of channels).
+// Calls body(in offset of plane, out offset of plane, lanes of the output) for each (sample, block
+// of channels).
 template <typename Body>
 void each_plane(const OpSpec& spec, Body&& body) {
   const Shape& in = spec.inputs[0];
@@ -54,8 +56,14 @@ class MaxPoolOp : public Op {
     const auto covers = [&](int input, int output) {
       return layer.stride == layer.kernel && layer.padding == 0 && output * layer.stride == input;
     };
-    plane_ = {.in_height = in.height, .in_width = in.width, .out_height = out.height, .out_width = out.width,
-              .kernel = layer.kernel, .stride = layer.stride, .padding = layer.padding, .relu = layer.relu,
+    plane_ = {.in_height = in.height,
+              .in_width = in.width,
+              .out_height = out.height,
+              .out_width = out.width,
+              .kernel = layer.kernel,
+              .stride = layer.stride,
+              .padding = layer.padding,
+              .relu = layer.relu,
               .tiles = covers(in.height, out.height) && covers(in.width, out.width)};
     const std::size_t blocks = std::size_t(out.channels + B - 1) / B;
     if (spec.training) traits_.saved_bytes = blocks * B * out.area() * spec.batch;
@@ -78,7 +86,8 @@ class MaxPoolOp : public Op {
     auto* in = reinterpret_cast<float*>(args.input_gradients[0]);
     const auto* where = reinterpret_cast<const std::uint8_t*>(args.saved);
     each_plane(spec_, [&](std::size_t in_at, std::size_t out_at, std::size_t plane, int lanes) {
-      max_pool_backward<B>(plane_, in + in_at, gradient + out_at, where + plane * spec_.output.area() * B, lanes);
+      max_pool_backward<B>(plane_, in + in_at, gradient + out_at,
+                           where + plane * spec_.output.area() * B, lanes);
     });
   }
 
@@ -88,7 +97,8 @@ class MaxPoolOp : public Op {
   OpTraits traits_;
 };
 
-// How an average's window lies and what it divides by: the one difference between plain and adaptive pooling.
+// How an average's window lies and what it divides by: the one difference between plain and
+// adaptive pooling.
 struct Averaging {
   bool adaptive = false;
   AveragePool pool;
@@ -107,7 +117,8 @@ struct Averaging {
 template <int B>
 class AveragePoolOp : public Op {
  public:
-  AveragePoolOp(const Averaging& averaging, const OpSpec& spec) : averaging_(averaging), spec_(spec) {}
+  AveragePoolOp(const Averaging& averaging, const OpSpec& spec)
+      : averaging_(averaging), spec_(spec) {}
   const OpTraits& traits() const override { return traits_; }
 
   void forward(const ForwardArgs& args) override {
@@ -132,7 +143,8 @@ class AveragePoolOp : public Op {
       std::memset(in + in_at, 0, spec_.inputs[0].area() * B * sizeof(float));
       each_window([&](std::size_t at, const Window& rows, const Window& columns, float share) {
         alignas(64) float given[B] = {};
-        for (int lane = 0; lane < lanes; ++lane) given[lane] = gradient[out_at + at * B + lane] * share;
+        for (int lane = 0; lane < lanes; ++lane)
+          given[lane] = gradient[out_at + at * B + lane] * share;
         each_tap(rows, columns, [&](std::size_t tap) {
           for (int lane = 0; lane < B; ++lane) in[in_at + tap * B + lane] += given[lane];
         });
@@ -149,7 +161,8 @@ class AveragePoolOp : public Op {
       const Window rows = averaging_.window(y, in.height, out.height);
       for (int x = 0; x < out.width; ++x) {
         const Window columns = averaging_.window(x, in.width, out.width);
-        const int divisor = averaging_.extent(rows, in.height) * averaging_.extent(columns, in.width);
+        const int divisor =
+            averaging_.extent(rows, in.height) * averaging_.extent(columns, in.width);
         body(std::size_t(y) * out.width + x, rows, columns, 1.0f / float(divisor));
       }
     }
@@ -158,7 +171,8 @@ class AveragePoolOp : public Op {
   template <typename Body>
   void each_tap(const Window& rows, const Window& columns, Body&& body) const {
     for (int r = rows.begin; r < rows.end; ++r)
-      for (int c = columns.begin; c < columns.end; ++c) body(std::size_t(r) * spec_.inputs[0].width + c);
+      for (int c = columns.begin; c < columns.end; ++c)
+        body(std::size_t(r) * spec_.inputs[0].width + c);
   }
 
   Averaging averaging_;
