@@ -8,6 +8,7 @@
 #include "kernels/onednn/engine.h"
 #include "kernels/onednn/layout.h"
 #include "kernels/onednn/ops.h"
+#include "kernels/onednn/product_op.h"
 #include "kernels/parallel.h"
 
 namespace convoy::onednn {
@@ -225,72 +226,25 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
   }
 }
 
-class ConvolutionOp : public Op {
- public:
-  ConvolutionOp(const Convolution& layer, const OpSpec& spec, Precision products, Tuner& tuner)
-      : spec_(spec), relu_(layer.relu), output_floats_(value_floats(spec.output) * spec.batch) {
-    const Geometry g = geometry(layer, spec, products, spec.batch);
-    const Desc stored = stored_weights(geometry(layer, spec, products, spec.tuning_batch));
-    const auto choose = [&](const char* name, auto&& make) {
-      Pass pass = tuned(name, layer, spec, tuner, g, make);
-      traits_.scratch_bytes = std::max(traits_.scratch_bytes, pass.scratch_bytes());
-      return pass;
-    };
-    forward_ = choose("forward", [&](Algorithm algorithm) {
-      return forward_pass(g, stored, algorithm, spec.training, layer.relu);
-    });
-    if (!spec.training) return;
-    traits_.reads_inputs = true;
-    traits_.reads_output = layer.relu;
-    traits_.spoils_gradient = layer.relu;
-    backward_weights_ = choose("backward-weights", [&](Algorithm algorithm) {
-      return backward_weights_pass(g, stored, algorithm);
-    });
-    if (spec.wants_input_gradient)
-      backward_data_ = choose("backward-data", [&](Algorithm algorithm) {
-        return backward_data_pass(g, stored, algorithm);
-      });
-  }
-
-  const OpTraits& traits() const override { return traits_; }
-
-  void forward(const ForwardArgs& args) override {
-    forward_.run({{DNNL_ARG_SRC, args.inputs[0]},
-                  {DNNL_ARG_WEIGHTS, spec_.weight},
-                  {DNNL_ARG_BIAS, spec_.bias},
-                  {DNNL_ARG_DST, args.output}},
-                 args.scratch);
-  }
-
-  void backward(const BackwardArgs& args) override {
-    if (relu_)
-      mask_gradient(reinterpret_cast<float*>(args.output_gradient),
-                    reinterpret_cast<const float*>(args.output), output_floats_);
-    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]},
-                           {DNNL_ARG_DIFF_DST, args.output_gradient},
-                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient},
-                           {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
-                          args.scratch);
-    if (args.input_gradients[0] == nullptr) return;
-    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight},
-                        {DNNL_ARG_DIFF_DST, args.output_gradient},
-                        {DNNL_ARG_DIFF_SRC, args.input_gradients[0]}},
-                       args.scratch);
-  }
-
- private:
-  OpSpec spec_;
-  bool relu_;
-  std::size_t output_floats_;
-  OpTraits traits_;
-  Pass forward_, backward_data_, backward_weights_;
-};
-
 }  // namespace
 
 std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec,
                                      Precision products, Tuner& tuner) {
-  return std::make_unique<ConvolutionOp>(layer, spec, products, tuner);
+  const Geometry g = geometry(layer, spec, products, spec.batch);
+  const Desc stored = stored_weights(geometry(layer, spec, products, spec.tuning_batch));
+  ProductPasses passes;
+  passes.forward = tuned("forward", layer, spec, tuner, g, [&](Algorithm algorithm) {
+    return forward_pass(g, stored, algorithm, spec.training, layer.relu);
+  });
+  if (spec.training)
+    passes.backward_weights =
+        tuned("backward-weights", layer, spec, tuner, g,
+              [&](Algorithm algorithm) { return backward_weights_pass(g, stored, algorithm); });
+  if (spec.training && spec.wants_input_gradient)
+    passes.backward_data = tuned("backward-data", layer, spec, tuner, g, [&](Algorithm algorithm) {
+      return backward_data_pass(g, stored, algorithm);
+    });
+  return std::make_unique<ProductOp>(spec, layer.relu, std::move(passes));
 }
 
 std::unique_ptr<StoredLayout> convolution_layout(const Convolution& layer, const OpSpec& spec) {

@@ -7,6 +7,7 @@
 #include "kernels/onednn/engine.h"
 #include "kernels/onednn/layout.h"
 #include "kernels/onednn/ops.h"
+#include "kernels/onednn/product_op.h"
 
 namespace convoy::onednn {
 namespace {
@@ -87,90 +88,59 @@ class DenseLayout : public StoredLayout {
   std::vector<std::size_t> place_;  // of each plain column in the matrix
 };
 
-class DenseOp : public Op {
- public:
-  DenseOp(const Dense& layer, const OpSpec& spec, Precision products)
-      : spec_(spec), relu_(layer.relu), outputs_(std::size_t(layer.features) * spec.batch) {
-    const Geometry g = geometry(layer, spec, products, spec.batch);
-    const Desc stored = stored_weights(layer, spec);
-    // In f32 the stored layout serves all three passes; rounded weights are copies anyway, in the
-    // layout each pass likes.
-    const bool rounds = products == Precision::bf16;
-    const Desc factor_weights = rounds ? Desc(g.weight_dims, g.factor, Tag::any) : stored;
-    const auto forward = forward_desc(g, factor_weights, layer);
-    forward_ = Pass(Forward(forward), forward.scratchpad_desc());
-    forward_.input(DNNL_ARG_SRC, g.source, forward.src_desc());
-    forward_.input(DNNL_ARG_WEIGHTS, stored, forward.weights_desc());
-    if (layer.bias) forward_.input(DNNL_ARG_BIAS, g.bias, g.bias);
-    forward_.output(DNNL_ARG_DST, g.target, forward.dst_desc());
-    traits_.scratch_bytes = forward_.scratch_bytes();
-    if (spec.training) prepare_backward(g, stored, factor_weights, forward, layer);
-  }
+Pass forward_pass(const Geometry& g, const Desc& stored, const Forward::primitive_desc& desc,
+                  bool bias) {
+  Pass pass(Forward(desc), desc.scratchpad_desc());
+  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  if (bias) pass.input(DNNL_ARG_BIAS, g.bias, g.bias);
+  pass.output(DNNL_ARG_DST, g.target, desc.dst_desc());
+  return pass;
+}
 
-  const OpTraits& traits() const override { return traits_; }
+Pass backward_weights_pass(const Geometry& g, const Desc& stored,
+                           const Forward::primitive_desc& forward, bool bias) {
+  const Desc source = as_type(g.source, g.factor), target = as_type(g.target, g.factor);
+  const auto wanted = bias ? BackwardWeights::desc(source, stored, g.bias, target)
+                           : BackwardWeights::desc(source, stored, target);
+  const BackwardWeights::primitive_desc desc(wanted, scratchpad_attr(), engine(), forward);
+  Pass pass(BackwardWeights(desc), desc.scratchpad_desc());
+  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass.output(DNNL_ARG_DIFF_WEIGHTS, stored, desc.diff_weights_desc());
+  if (bias) pass.output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
+  return pass;
+}
 
-  void forward(const ForwardArgs& args) override {
-    forward_.run({{DNNL_ARG_SRC, args.inputs[0]},
-                  {DNNL_ARG_WEIGHTS, spec_.weight},
-                  {DNNL_ARG_BIAS, spec_.bias},
-                  {DNNL_ARG_DST, args.output}},
-                 args.scratch);
-  }
-
-  void backward(const BackwardArgs& args) override {
-    if (relu_)
-      mask_gradient(reinterpret_cast<float*>(args.output_gradient),
-                    reinterpret_cast<const float*>(args.output), outputs_);
-    backward_weights_.run({{DNNL_ARG_SRC, args.inputs[0]},
-                           {DNNL_ARG_DIFF_DST, args.output_gradient},
-                           {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient},
-                           {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
-                          args.scratch);
-    if (args.input_gradients[0] == nullptr) return;
-    backward_data_.run({{DNNL_ARG_WEIGHTS, spec_.weight},
-                        {DNNL_ARG_DIFF_DST, args.output_gradient},
-                        {DNNL_ARG_DIFF_SRC, args.input_gradients[0]}},
-                       args.scratch);
-  }
-
- private:
-  void prepare_backward(const Geometry& g, const Desc& stored, const Desc& factor_weights,
-                        const Forward::primitive_desc& forward, const Dense& layer) {
-    const Desc source = as_type(g.source, g.factor), target = as_type(g.target, g.factor);
-    const auto weights_desc = layer.bias ? BackwardWeights::desc(source, stored, g.bias, target)
-                                         : BackwardWeights::desc(source, stored, target);
-    const BackwardWeights::primitive_desc weights(weights_desc, scratchpad_attr(), engine(),
-                                                  forward);
-    backward_weights_ = Pass(BackwardWeights(weights), weights.scratchpad_desc());
-    backward_weights_.input(DNNL_ARG_SRC, g.source, weights.src_desc());
-    backward_weights_.input(DNNL_ARG_DIFF_DST, g.target, weights.diff_dst_desc());
-    backward_weights_.output(DNNL_ARG_DIFF_WEIGHTS, stored, weights.diff_weights_desc());
-    if (layer.bias) backward_weights_.output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
-
-    const BackwardData::primitive_desc data(BackwardData::desc(g.source, factor_weights, target),
-                                            scratchpad_attr(), engine(), forward);
-    backward_data_ = Pass(BackwardData(data), data.scratchpad_desc());
-    backward_data_.input(DNNL_ARG_WEIGHTS, stored, data.weights_desc());
-    backward_data_.input(DNNL_ARG_DIFF_DST, g.target, data.diff_dst_desc());
-    backward_data_.output(DNNL_ARG_DIFF_SRC, g.source, data.diff_src_desc());
-    traits_.scratch_bytes = std::max(
-        {traits_.scratch_bytes, backward_weights_.scratch_bytes(), backward_data_.scratch_bytes()});
-    traits_.reads_inputs = true;
-    traits_.reads_output = layer.relu;
-    traits_.spoils_gradient = layer.relu;
-  }
-
-  OpSpec spec_;
-  bool relu_;
-  std::size_t outputs_;
-  OpTraits traits_;
-  Pass forward_, backward_data_, backward_weights_;
-};
+Pass backward_data_pass(const Geometry& g, const Desc& stored, const Desc& factor_weights,
+                        const Forward::primitive_desc& forward) {
+  const BackwardData::primitive_desc desc(
+      BackwardData::desc(g.source, factor_weights, as_type(g.target, g.factor)), scratchpad_attr(),
+      engine(), forward);
+  Pass pass(BackwardData(desc), desc.scratchpad_desc());
+  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass.output(DNNL_ARG_DIFF_SRC, g.source, desc.diff_src_desc());
+  return pass;
+}
 
 }  // namespace
 
 std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec, Precision products) {
-  return std::make_unique<DenseOp>(layer, spec, products);
+  const Geometry g = geometry(layer, spec, products, spec.batch);
+  const Desc stored = stored_weights(layer, spec);
+  // In f32 the stored layout serves all three passes; rounded weights are copies anyway, in the
+  // layout each pass likes.
+  const bool rounds = products == Precision::bf16;
+  const Desc factor_weights = rounds ? Desc(g.weight_dims, g.factor, Tag::any) : stored;
+  const auto forward = forward_desc(g, factor_weights, layer);
+  ProductPasses passes;
+  passes.forward = forward_pass(g, stored, forward, layer.bias);
+  if (spec.training)
+    passes.backward_weights = backward_weights_pass(g, stored, forward, layer.bias);
+  if (spec.training && spec.wants_input_gradient)
+    passes.backward_data = backward_data_pass(g, stored, factor_weights, forward);
+  return std::make_unique<ProductOp>(spec, layer.relu, std::move(passes));
 }
 
 std::unique_ptr<StoredLayout> dense_layout(const Dense& layer, const OpSpec& spec) {
