@@ -76,11 +76,14 @@ TEST(Config, TypeErrorsNameFileLineFieldAndBothKinds) {
 
 TEST(Config, LettersBeyondAsciiStandInQuotes) {
   TrainConfig config;
-  read_toml(config, "# \xc3\xa9\nout = \"\xc3\xa9\\\"\xc3\xa9\"  # \xc3\xa9\ninit = '\xc3\xa9'\n",
-            "run.toml");
+  read_toml(config, "# \xc3\xa9\nout = \"\xc3\xa9\\\"\xc3\xa9\"  # \xc3\xa9\n", "run.toml");
   EXPECT_EQ(config.out, "\xc3\xa9\"\xc3\xa9");
   EXPECT_THAT(toml_error("batch = 3\n\xef\xbb\xb7 = 3"), HasSubstr("run.toml:2"));
   EXPECT_THAT(toml_error("batch = \xc3\xa9"), HasSubstr("quotes"));
+  EXPECT_THAT(toml_error("init = '\xc3\xa9'"), HasSubstr("double quotes"));
+  EXPECT_THAT(toml_error("init = \"\xc3\""), HasSubstr("UTF-8"));
+  // toml++ 3.3 meets undefined behaviour where these letters stand.
+  EXPECT_THAT(toml_error("lr = 128'c-\xef\xba\xbf\x30'"), HasSubstr("run.toml:1"));
   EXPECT_THAT(toml_error("out = \"\"\"a\n\"\"\""), HasSubstr("one line"));
 }
 

@@ -1,4 +1,7 @@
 // Configuration files.
+#include <cstdint>
+#include <optional>
+
 #include "base/error.h"
 #include "base/nearest.h"
 #include "train/config.h"
@@ -19,21 +22,47 @@ inline constexpr void require(bool holds) {
 namespace convoy {
 namespace {
 
-// A configuration is lines of `key = value`. The rest of TOML (tables, texts over several lines,
-// letters beyond ASCII outside quotes) has no use here and is refused before toml++ sees it, whose
-// version 3.3 meets undefined behaviour on malformed table headers and on some letters outside
-// quotes.
-class FormCheck {
- public:
-  FormCheck(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+// The letter that begins at `at`, or nothing where the bytes are no UTF-8.
+struct Letter {
+  std::uint32_t code = 0;
+  std::size_t bytes = 0;
+};
+std::optional<Letter> utf8_letter(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const unsigned first = byte(at);
+  const std::size_t bytes = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4) return std::nullopt;
+  std::uint32_t code = first & (0xffu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(at + i) & 0xc0u) != 0x80u) return std::nullopt;
+    code = code << 6 | (byte(at + i) & 0x3fu);
+  }
+  const std::uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = code >= 0xd800 && code < 0xe000;
+  if (code < least[bytes] || code > 0x10ffff || surrogate) return std::nullopt;
+  return Letter{code, bytes};
+}
 
-  void run() {
+// A configuration is lines of `key = value`. The rest of TOML (tables, texts over several lines)
+// has no use here and is refused before toml++ sees it, whose version 3.3 meets undefined behaviour
+// on malformed table headers and on letters beyond ASCII in unexpected places. So it sees ASCII
+// only: such letters become escapes in double quotes, are blotted out in comments, and are refused
+// elsewhere.
+class Gate {
+ public:
+  Gate(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  std::string pass() {
     for (; at_ < text_.size(); ++at_) {
       const char letter = text_[at_];
-      const bool line_end = letter == '\r' && text_.substr(at_ + 1, 1) == "\n";
-      if ((static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f) && letter != '\n' &&
-          letter != '\t' && !line_end)
-        refuse("control characters are not known here");
+      check_control(letter);
+      if (static_cast<unsigned char>(letter) >= 0x80) {
+        beyond_ascii();
+        continue;
+      }
+      passed_ += letter;
       if (letter == '\n')
         next_line();
       else if (quote_)
@@ -42,9 +71,27 @@ class FormCheck {
         outside(letter);
     }
     next_line();
+    return std::move(passed_);
   }
 
  private:
+  void check_control(char letter) const {
+    const bool line_end = letter == '\r' && text_.substr(at_ + 1, 1) == "\n";
+    const bool control = static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+    if (control && letter != '\n' && letter != '\t' && !line_end)
+      refuse("control characters are not known here");
+  }
+  void beyond_ascii() {
+    const auto letter = utf8_letter(text_, at_);
+    if (!letter) refuse("this is not UTF-8");
+    if (comment_)
+      passed_ += '?';
+    else if (quote_ == '"')
+      passed_ += fmt::format("\\U{:08X}", letter->code);
+    else
+      refuse("letters beyond ASCII must stand in double quotes");
+    at_ += letter->bytes - 1;
+  }
   void next_line() {
     if (quote_) refuse("a text must end on the line on which it begins: a quote is missing");
     ++line_;
@@ -52,10 +99,14 @@ class FormCheck {
     if (depth_ == 0) value_ = false;
   }
   void in_quotes(char letter) {
-    if (letter == '\\' && quote_ == '"' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n')
+    const bool escapes = letter == '\\' && quote_ == '"' && at_ + 1 < text_.size();
+    const char next = escapes ? text_[at_ + 1] : 0;
+    if (escapes && next >= 0x20 && next != 0x7f) {
+      passed_ += next;
       ++at_;
-    else if (letter == quote_)
+    } else if (letter == quote_) {
       quote_ = 0;
+    }
   }
   void outside(char letter) {
     if (letter == '"' || letter == '\'') {
@@ -69,8 +120,6 @@ class FormCheck {
       refuse("tables are not known here: write lines of key = value");
     if (letter == '[') ++depth_;
     if (letter == ']' && depth_ > 0) --depth_;
-    if (static_cast<unsigned char>(letter) >= 0x80)
-      refuse("letters beyond ASCII must stand in quotes");
   }
   [[noreturn]] void refuse(const char* why) const {
     throw ConfigError("{}:{}: {}", file_, line_, why);
@@ -78,6 +127,7 @@ class FormCheck {
 
   std::string_view text_;
   const std::string& file_;
+  std::string passed_;
   std::size_t at_ = 0;
   int line_ = 1;
   char quote_ = 0;  // that ends the text we are in
@@ -172,8 +222,7 @@ std::vector<const ConfigField*> read_toml(TrainConfig& config, std::string_view 
   if (text.size() > kMaxConfigBytes)
     throw ConfigError("{}: {} bytes are too many for a configuration", file, text.size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
-  FormCheck(text, file).run();
-  const toml::table table = parse(text, file);
+  const toml::table table = parse(Gate(text, file).pass(), file);
   std::vector<const ConfigField*> found;
   for (const auto& [key, node] : table) {
     const std::string place = fmt::format("{}:{}", file, key.source().begin.line);
