@@ -5,23 +5,24 @@
 // The contract, which transport_contract_test.cc holds every implementation to:
 // - One task owns a Transport and makes all calls, but wake(), which is for any task.
 // - send and recv start an operation, never block, and give a ticket; its buffer must stay until
-// the ticket is done,
-//   cancelled, or the transport is gone. A done ticket is used up.
+//   the ticket is done, cancelled, or the transport is gone. A done ticket is used up.
 // - Messages from one rank to another under one tag arrive in the order sent, each into one recv.
-// Messages under
-//   different tags, or of different senders, may overtake each other. A message may be sent before
-//   its recv is posted. A rank may send to itself.
+//   Messages under different tags, or of different senders, may overtake each other. A message may
+//   be sent before its recv is posted. A rank may send to itself.
 // - A message may be shorter than the buffer of its recv (Completion tells); a longer one is a
-// TransportError there.
-// - A send is done when its buffer may be used again, which says nothing about the receiver.
+//   TransportError there, and is dropped.
+// - A send is done when its buffer may be used again, which says nothing about the receiver; it may
+//   take until the receiver has posted its recv. So post what you receive before you wait for what
+//   you send.
 // - A peer that is lost (ended, killed, cut off, silent past the heartbeat's deadline) makes every
-// wait on an operation
-//   with it throw PeerLost, soon after the loss, also for operations started later. What it sent
-//   before, and what has fully arrived, can still be received. A receive from any rank throws
-//   PeerLost once per lost rank and stays open.
+//   wait on an operation with it throw PeerLost, soon after the loss, also for operations started
+//   later. What it sent before, and what has fully arrived, can still be received. A receive from
+//   any rank, also one that is posted after the loss, throws PeerLost once per lost rank, when no
+//   message is there for it, and stays open.
+// - A ticket whose wait threw fails again when waited for again, until it is cancelled. To cancel a
+//   ticket that is used up does nothing; to wait for one is a bug.
 // - A peer that has ended its work properly (close()) after all its messages were taken is not lost
-// to anybody who has
-//   no operation open with it.
+//   to anybody who has no operation open with it. Who waits for it or sends to it finds it lost.
 #pragma once
 
 #include <array>
@@ -100,7 +101,7 @@ class Transport {
   // the ticket stays open then.
   Completion wait(Ticket ticket, double timeout_s);
 
-  // Gives up an operation that is not done: afterwards its buffer is the caller's again, and the
+  // Gives up an operation, done or not: afterwards its buffer is the caller's again, and the
   // ticket is used up. A message that has begun to arrive is dropped; a send may or may not reach
   // its receiver, whole.
   virtual void cancel(Ticket ticket) = 0;

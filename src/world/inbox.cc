@@ -1,0 +1,64 @@
+#include "world/inbox.h"
+
+#include <cstring>
+
+namespace convoy {
+
+Ticket Inbox::recv(int from, Tag tag, std::span<std::byte> buffer) {
+  const Matcher::Posted posted = matcher_.open_recv(from, tag, buffer);
+  if (posted.early) {
+    Message& message = messages_[*posted.early];
+    message.ticket = posted.ticket;
+    message.matched = true;
+    if (message.complete) finish(*posted.early);
+  }
+  return posted.ticket;
+}
+
+Inbox::Arrival Inbox::begin(int from, Tag tag, std::size_t bytes) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<Arrival>(messages_.size()));
+    messages_.emplace_back();
+  }
+  const Arrival arrival = free_.back();
+  free_.pop_back();
+  Message& message = messages_[arrival];
+  message = {.from = from, .tag = tag, .bytes = bytes};
+  if (const auto ticket = matcher_.arrive(from, tag, bytes, arrival)) {
+    message.ticket = *ticket;
+    message.matched = true;
+  } else {
+    message.kept = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  }
+  return arrival;
+}
+
+std::byte* Inbox::bytes_of(Arrival arrival) {
+  Message& message = messages_[arrival];
+  return message.kept ? message.kept.get() : matcher_.buffer(message.ticket).data();
+}
+
+void Inbox::finish(Arrival arrival) {
+  Message& message = messages_[arrival];
+  message.complete = true;
+  if (!message.matched) return;
+  if (message.kept) {
+    const std::span<std::byte> buffer = matcher_.buffer(message.ticket);
+    if (!buffer.empty()) std::memcpy(buffer.data(), message.kept.get(), buffer.size());
+  }
+  matcher_.finish(message.ticket);
+  free(arrival);
+}
+
+void Inbox::abandon(Arrival arrival) {
+  const Message& message = messages_[arrival];
+  if (!message.matched) matcher_.withdraw(message.from, message.tag, arrival);
+  free(arrival);
+}
+
+void Inbox::free(Arrival arrival) {
+  messages_[arrival].kept.reset();
+  free_.push_back(arrival);
+}
+
+}  // namespace convoy

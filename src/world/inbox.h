@@ -1,0 +1,53 @@
+// The messages that come to one rank, as bytes: a Matcher that also keeps the bytes of messages
+// whose receive is not posted yet. For transports that get a message's head first and then its
+// bytes, at once or piece by piece. Takes no locks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "world/matcher.h"
+
+namespace convoy {
+
+class Inbox {
+ public:
+  using Arrival = std::uint32_t;  // names a message from begin() to finish() or abandon()
+
+  explicit Inbox(int size) : matcher_(size) {}
+
+  Matcher& matcher() { return matcher_; }
+
+  Ticket recv(int from, Tag tag, std::span<std::byte> buffer);
+
+  // A message of `bytes` begins to arrive. Messages of one sender and tag must begin in the order
+  // sent.
+  Arrival begin(int from, Tag tag, std::size_t bytes);
+  // Where all the message's bytes belong: straight in the posted buffer, or in memory that is kept
+  // for the receive to come. Null: nobody wants them. May change while a message arrives (its
+  // receive was given up), so ask again for every piece.
+  std::byte* bytes_of(Arrival arrival);
+  void finish(Arrival arrival);   // all its bytes are there
+  void abandon(Arrival arrival);  // the rest will never come; call before Matcher::lose
+
+ private:
+  struct Message {
+    int from = 0;
+    Tag tag = 0;
+    std::size_t bytes = 0;
+    Ticket ticket = 0;  // of the receive that it belongs to, if matched
+    bool matched = false;
+    bool complete = false;
+    std::unique_ptr<std::byte[]> kept{};  // if it came before its receive
+  };
+
+  void free(Arrival arrival);
+
+  Matcher matcher_;
+  std::vector<Message> messages_;
+  std::vector<Arrival> free_;
+};
+
+}  // namespace convoy
