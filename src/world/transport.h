@@ -38,6 +38,7 @@
 namespace convoy {
 
 class HostMemory;
+class NativeCollectives;
 
 inline constexpr int kAnyRank = -1;
 
@@ -120,6 +121,9 @@ class Transport {
 
   // Memory shared with the other ranks of this host; null where there is none.
   virtual HostMemory* host_memory() { return nullptr; }
+
+  // Collectives of the transport's own library; null where there are none.
+  virtual NativeCollectives* native_collectives() { return nullptr; }
 
   // False where messages have a size and no content (a simulation without numbers): arithmetic is
   // then left out.

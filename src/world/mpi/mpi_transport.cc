@@ -1,0 +1,503 @@
+// The only file that knows mpi.h.
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "world/mpi/mpi_world.h"
+#include "world/native_collectives.h"
+#include "world/thread_runtime.h"
+
+namespace convoy {
+
+namespace {
+
+void expect_success(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw TransportError(fmt::format("MPI: {}: {}", what, std::string_view(text, length)));
+}
+
+// Waiting for something that only calls into MPI bring about: first a spin, then ever longer sleeps
+// that wake() ends.
+class Backoff {
+ public:
+  Backoff(double timeout_s, bool crowded) : crowded_(crowded), end_s_(begin_s_ + timeout_s) {}
+
+  bool is_over() const { return now_s() >= end_s_; }
+  double waited_s() const { return now_s() - begin_s_; }
+
+  template <typename Wakened>
+  void pass(std::mutex& mutex, std::condition_variable& woken, Wakened wakened) {
+    if (!crowded_ && ++rounds_ < kSpinRounds) return;
+    if (rounds_ < kYieldRounds + kSpinRounds) {
+      ++rounds_;
+      std::this_thread::yield();
+      return;
+    }
+    const double left_s = std::max(0.0, end_s_ - now_s());
+    std::unique_lock lock(mutex);
+    woken.wait_for(lock, std::chrono::duration<double>(std::min(sleep_s_, left_s)), wakened);
+    sleep_s_ = std::min(kLongestSleep_s, sleep_s_ * 1.5);
+  }
+
+ private:
+  static constexpr int kSpinRounds = 200;
+  static constexpr int kYieldRounds = 50;
+  static constexpr double kLongestSleep_s = 1e-3;
+
+  bool crowded_;
+  double begin_s_ = now_s();
+  double end_s_;
+  int rounds_ = 0;
+  double sleep_s_ = 20e-6;
+};
+
+// Ends the job, with a reason, if it is not called off in time: MPI's blocking calls know no
+// deadline.
+class Watchdog {
+ public:
+  Watchdog(double timeout_s, std::string reason)
+      : thread_([this, timeout_s, reason = std::move(reason)] {
+          std::unique_lock lock(mutex_);
+          const double seconds = std::min(timeout_s, 1e8);
+          if (called_off_.wait_for(lock, std::chrono::duration<double>(seconds),
+                                   [this] { return is_off_; }))
+            return;
+          tell(stderr, "convoy: " + reason + "\n");
+          MPI_Abort(MPI_COMM_WORLD, 1);
+        }) {}
+  ~Watchdog() {
+    {
+      std::lock_guard lock(mutex_);
+      is_off_ = true;
+    }
+    called_off_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable called_off_;
+  bool is_off_ = false;
+  std::thread thread_;
+};
+
+constexpr std::size_t kLargeBytes = 64 << 10;
+
+// MPI_Allreduce: Open MPI's own choice for small buffers, its ring for large ones (the default at 1
+// Gbit/s takes twice the ring's time).
+class MpiCollectives : public NativeCollectives {
+ public:
+  explicit MpiCollectives(MPI_Comm world) {
+    MPI_Comm_dup(world, &small_);
+    force_ring(true);
+    MPI_Comm_dup(world, &large_);
+    force_ring(false);
+  }
+  ~MpiCollectives() override {
+    MPI_Comm_free(&large_);
+    MPI_Comm_free(&small_);
+  }
+
+  void sum(std::span<float> values, double timeout_s) override {
+    all_reduce(values.data(), values.size(), sizeof(float), MPI_FLOAT, MPI_SUM, timeout_s);
+  }
+  void sum(std::span<std::int64_t> values, double timeout_s) override {
+    all_reduce(values.data(), values.size(), sizeof(std::int64_t), MPI_INT64_T, MPI_SUM, timeout_s);
+  }
+  void max(std::span<std::int64_t> values, double timeout_s) override {
+    all_reduce(values.data(), values.size(), sizeof(std::int64_t), MPI_INT64_T, MPI_MAX, timeout_s);
+  }
+
+ private:
+  void all_reduce(void* values, std::size_t count, std::size_t width, MPI_Datatype type, MPI_Op op,
+                  double timeout_s) {
+    const Watchdog watchdog(
+        timeout_s,
+        fmt::format("MPI_Allreduce of {} bytes did not end within {} s: a rank is missing",
+                    count * width, timeout_s));
+    MPI_Comm comm = count * width >= kLargeBytes ? large_ : small_;
+    constexpr std::size_t kMostAtOnce = 1 << 28;  // counts are int
+    for (std::size_t begin = 0; begin < count; begin += kMostAtOnce) {
+      const int some = static_cast<int>(std::min(kMostAtOnce, count - begin));
+      expect_success(MPI_Allreduce(MPI_IN_PLACE, static_cast<char*>(values) + begin * width, some,
+                                   type, op, comm),
+                     "MPI_Allreduce");
+    }
+  }
+
+  // Communicators take the variable's value when they are made. Without it (another MPI) both are
+  // alike.
+  static void force_ring(bool on) {
+    int provided = 0, index = 0, count = 0;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
+    if (MPI_T_cvar_get_index("coll_tuned_allreduce_algorithm", &index) == MPI_SUCCESS) {
+      MPI_T_cvar_handle handle;
+      if (MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS) {
+        const int algorithm = on ? 4 : 0;
+        MPI_T_cvar_write(handle, &algorithm);
+        MPI_T_cvar_handle_free(&handle);
+      }
+    }
+    MPI_T_finalize();
+  }
+
+  MPI_Comm small_ = MPI_COMM_NULL;
+  MPI_Comm large_ = MPI_COMM_NULL;
+};
+
+class MpiTransport : public Transport {
+ public:
+  // Takes a communicator of its own from `comm`.
+  MpiTransport(MPI_Comm comm, bool crowded) : crowded_(crowded) {
+    MPI_Comm_dup(comm, &comm_);
+    MPI_Comm_dup(comm, &status_comm_);
+    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(comm_, &rank_);
+    MPI_Comm_size(comm_, &size_);
+    sightings_.resize(size_);
+    listen();
+    natives_ = std::make_unique<MpiCollectives>(comm);
+  }
+
+  ~MpiTransport() override {
+    if (!is_closed_) return;  // the process is about to end the job: MPI_Abort frees all
+    natives_.reset();
+    MPI_Comm_free(&status_comm_);
+    MPI_Comm_free(&comm_);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  bool is_closed() const { return is_closed_; }
+
+  Ticket send(int to, Tag tag, std::span<const std::byte> bytes) override {
+    Operation& operation = open(to, tag, bytes.size());
+    operation.is_send = true;
+    expect_success(MPI_Isend(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, to,
+                             static_cast<int>(tag), comm_, &operation.request),
+                   "MPI_Isend");
+    return operation.ticket;
+  }
+
+  Ticket recv(int from, Tag tag, std::span<std::byte> buffer) override {
+    Operation& operation = open(from, tag, buffer.size());
+    operation.is_send = false;
+    expect_success(MPI_Irecv(buffer.data(), static_cast<int>(buffer.size()), MPI_BYTE,
+                             from == kAnyRank ? MPI_ANY_SOURCE : from, static_cast<int>(tag), comm_,
+                             &operation.request),
+                   "MPI_Irecv");
+    return operation.ticket;
+  }
+
+  // What was not received is dropped. MPI cannot take back a send: this waits for its receiver.
+  void cancel(Ticket ticket) override {
+    Operation& operation = find(ticket);
+    if (!operation.is_send) MPI_Cancel(&operation.request);
+    MPI_Wait(&operation.request, MPI_STATUS_IGNORE);
+    close_operation(operation);
+  }
+
+  void wake() override {
+    {
+      std::lock_guard lock(mutex_);
+      is_woken_ = true;
+    }
+    woken_.notify_one();
+  }
+
+  void publish(const Position& position) override { position_ = position; }
+
+  std::optional<Sighting> last_seen(int rank) override {
+    if (rank == rank_) return Sighting{position_, 0};
+    hear();
+    if (!sightings_[rank].known) return std::nullopt;
+    return Sighting{sightings_[rank].position, now_s() - sightings_[rank].heard_s};
+  }
+
+  void close(double timeout_s) override {
+    MPI_Request request;
+    expect_success(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
+    Backoff backoff(timeout_s, crowded_);
+    for (int flag = 0;;) {
+      expect_success(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Ibarrier");
+      if (flag) break;
+      if (backoff.is_over())
+        throw DeadlineExceeded(
+            fmt::format("rank {}: the others did not end within {} s", rank_, timeout_s));
+      backoff.pass(mutex_, woken_, [] { return false; });
+    }
+    if (listening_ != MPI_REQUEST_NULL) {
+      MPI_Cancel(&listening_);
+      MPI_Wait(&listening_, MPI_STATUS_IGNORE);
+    }
+    is_closed_ = true;
+  }
+
+  NativeCollectives* native_collectives() override { return natives_.get(); }
+
+ protected:
+  std::optional<Completion> await(std::span<const Ticket> tickets, double timeout_s,
+                                  Heed heed) override {
+    Backoff backoff(timeout_s, crowded_);
+    double told_s = 0;
+    for (;;) {
+      for (const Ticket ticket : tickets)
+        if (std::optional<Completion> done = test(ticket)) return done;
+      if (tickets.empty()) hear();
+      if (heed == Heed::wake && take_wake()) return std::nullopt;
+      if (backoff.is_over()) return std::nullopt;
+      if (backoff.waited_s() > told_s + kTellEvery_s) {
+        told_s = backoff.waited_s();
+        hear();
+        tell_position();
+      }
+      backoff.pass(mutex_, woken_, [&] { return heed == Heed::wake && is_woken_; });
+    }
+  }
+
+ private:
+  struct Operation {
+    Ticket ticket = 0;  // generation and place; 0 while free
+    std::uint32_t generation = 0;
+    bool is_send = false;
+    int peer = 0;
+    Tag tag = 0;
+    std::size_t bytes = 0;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+  struct Heard {
+    bool known = false;
+    Position position;
+    double heard_s = 0;
+  };
+  static constexpr double kTellEvery_s = 0.5;  // how often a rank that waits says where
+
+  Operation& open(int peer, Tag tag, std::size_t bytes) {
+    if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+      throw TransportError(fmt::format("a message of {} bytes: MPI takes at most 2 GiB", bytes));
+    if (free_.empty()) {
+      operations_.emplace_back();
+      free_.push_back(static_cast<std::uint32_t>(operations_.size() - 1));
+    }
+    const std::uint32_t place = free_.back();
+    free_.pop_back();
+    Operation& operation = operations_[place];
+    operation.ticket = (static_cast<Ticket>(++operation.generation) << 32) | place;
+    operation.peer = peer;
+    operation.tag = tag;
+    operation.bytes = bytes;
+    return operation;
+  }
+
+  Operation& find(Ticket ticket) {
+    const auto place = static_cast<std::uint32_t>(ticket);
+    CHECK(place < operations_.size() && operations_[place].ticket == ticket,
+          "a ticket that was used up: {}", ticket);
+    return operations_[place];
+  }
+
+  void close_operation(Operation& operation) {
+    free_.push_back(static_cast<std::uint32_t>(operation.ticket));
+    operation.ticket = 0;
+  }
+
+  std::optional<Completion> test(Ticket ticket) {
+    Operation& operation = find(ticket);
+    int flag = 0;
+    MPI_Status status;
+    const int code = MPI_Test(&operation.request, &flag, &status);
+    if (code != MPI_SUCCESS) {
+      const Operation failed = operation;
+      close_operation(operation);
+      int kind = 0;
+      MPI_Error_class(code, &kind);
+      if (kind == MPI_ERR_TRUNCATE)
+        throw TransportError(fmt::format(
+            "rank {}: a message from rank {} under tag {} is longer than its buffer of {} bytes",
+            rank_, status.MPI_SOURCE, failed.tag, failed.bytes));
+      expect_success(code, failed.is_send ? "sending" : "receiving");
+    }
+    if (!flag) return std::nullopt;
+    Completion done{ticket, operation.peer, operation.bytes};
+    if (!operation.is_send) {
+      int count = 0;
+      MPI_Get_count(&status, MPI_BYTE, &count);
+      done.rank = status.MPI_SOURCE;
+      done.bytes = static_cast<std::size_t>(count);
+    }
+    close_operation(operation);
+    return done;
+  }
+
+  bool take_wake() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(is_woken_, false);
+  }
+
+  void listen() {
+    MPI_Irecv(&incoming_, sizeof incoming_, MPI_BYTE, MPI_ANY_SOURCE, 0, status_comm_, &listening_);
+  }
+
+  void hear() {
+    for (int flag = 1; flag;) {
+      MPI_Status status;
+      MPI_Test(&listening_, &flag, &status);
+      if (!flag) break;
+      sightings_[status.MPI_SOURCE] = {true, incoming_, now_s()};
+      listen();
+    }
+  }
+
+  // Small messages, which MPI takes over at once.
+  void tell_position() {
+    for (int peer = 0; peer < size_; ++peer) {
+      if (peer == rank_) continue;
+      telling_.push_back({position_, MPI_REQUEST_NULL});
+      MPI_Isend(&telling_.back().position, sizeof(Position), MPI_BYTE, peer, 0, status_comm_,
+                &telling_.back().request);
+    }
+    while (!telling_.empty()) {
+      int flag = 0;
+      MPI_Test(&telling_.front().request, &flag, MPI_STATUS_IGNORE);
+      if (!flag) break;
+      telling_.pop_front();
+    }
+  }
+
+  struct Telling {
+    Position position;
+    MPI_Request request;
+  };
+
+  bool crowded_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm status_comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  bool is_closed_ = false;
+  std::deque<Operation> operations_;  // stays in place: MPI holds on to the requests
+  std::vector<std::uint32_t> free_;
+  Position position_;
+  Position incoming_;
+  MPI_Request listening_ = MPI_REQUEST_NULL;
+  std::vector<Heard> sightings_;
+  std::deque<Telling> telling_;
+  std::mutex mutex_;
+  std::condition_variable woken_;
+  bool is_woken_ = false;
+  std::unique_ptr<MpiCollectives> natives_;
+};
+
+// MPI itself: started once, ended when the process does.
+class Session {
+ public:
+  Session() {
+    set_default("OMPI_MCA_coll_tuned_use_dynamic_rules",
+                "1");  // lets MpiCollectives choose the ring
+    // Files of a killed job would stay in /dev/shm; mpirun removes its own folder.
+    if (const char* folder = std::getenv("OMPI_MCA_orte_jobfam_session_dir"))
+      set_default("OMPI_MCA_btl_vader_backing_directory", folder);
+    const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    if (!local) local = std::getenv("SLURM_NTASKS_PER_NODE");
+    const unsigned ranks = local ? static_cast<unsigned>(std::max(1, std::atoi(local))) : 1;
+    crowded_ = ranks > std::thread::hardware_concurrency();
+    if (crowded_) set_default("OMPI_MCA_mpi_yield_when_idle", "1");
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
+    if (provided < MPI_THREAD_MULTIPLE)
+      throw TransportError("MPI: this library was built without threads");
+    std::atexit(leave);
+  }
+
+  bool crowded() const { return crowded_; }
+  MPI_Comm world() const { return MPI_COMM_WORLD; }
+
+  static Session& get() {
+    static Session session;
+    return session;
+  }
+
+  // Whether some transport was left without close(): the others must not wait for this rank.
+  static inline std::atomic<bool> has_failed = false;
+
+ private:
+  static void set_default(const char* name, const char* value) { ::setenv(name, value, 0); }
+
+  static void leave() {
+    int is_over = 0;
+    MPI_Finalized(&is_over);
+    if (is_over) return;
+    if (has_failed) MPI_Abort(MPI_COMM_WORLD, 1);
+    MPI_Finalize();
+  }
+
+  bool crowded_ = false;
+};
+
+class MpiMembership : public Membership {
+ public:
+  explicit MpiMembership(MPI_Comm comm) : transport_(comm, Session::get().crowded()) {}
+  ~MpiMembership() override {
+    if (!transport_.is_closed()) Session::has_failed = true;
+  }
+  World world() override { return {runtime_, transport_}; }
+
+ private:
+  ThreadRuntime runtime_;
+  MpiTransport transport_;
+};
+
+}  // namespace
+
+bool started_by_mpi() { return std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK"); }
+
+std::unique_ptr<Membership> join_mpi() {
+  return std::make_unique<MpiMembership>(Session::get().world());
+}
+
+int mpi_size() {
+  int size = 0;
+  MPI_Comm_size(Session::get().world(), &size);
+  return size;
+}
+
+void run_mpi(int size, const RankBody& body) {
+  const Session& session = Session::get();
+  int rank = 0;
+  MPI_Comm_rank(session.world(), &rank);
+  MPI_Comm some;
+  MPI_Comm_split(session.world(), rank < size ? 0 : MPI_UNDEFINED, rank, &some);
+  std::exception_ptr failure;
+  if (some != MPI_COMM_NULL) {
+    try {
+      MpiMembership membership(some);
+      body(membership.world());
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    Session::has_failed = false;
+    MPI_Comm_free(&some);
+  }
+  MPI_Barrier(session.world());
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace convoy
