@@ -32,7 +32,7 @@ class InprocFaults {
 };
 
 struct InprocOptions {
-  std::vector<int> host_of;  // for every rank, its host; empty: all share one
+  std::vector<int> host_of{};  // for every rank, its host; empty: all share one
   double heartbeat_deadline_s = 5;
   std::size_t region_bytes = std::size_t{1} << 32;  // of shared memory per rank; taken when touched
   InprocFaults* faults = nullptr;

@@ -1,0 +1,82 @@
+// What the cases of the transport's contract have in common.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "world/host_memory.h"
+#include "world/transport_contract.h"
+
+namespace convoy {
+
+inline constexpr double kWait_s = 60;
+
+template <typename... Args>
+void require(bool held, fmt::format_string<Args...> text, Args&&... args) {
+  if (!held) throw std::runtime_error(fmt::format(text, std::forward<Args>(args)...));
+}
+
+// Bytes that differ by place and by seed.
+inline std::byte pattern_at(std::size_t place, int seed) {
+  return static_cast<std::byte>((place * 0x9e3779b1u + seed * 0x85ebca6bu) >> 13);
+}
+
+inline std::vector<std::byte> pattern(std::size_t bytes, int seed) {
+  std::vector<std::byte> made(bytes);
+  for (std::size_t place = 0; place < bytes; ++place) made[place] = pattern_at(place, seed);
+  return made;
+}
+
+inline void require_pattern(const Transport& transport, std::span<const std::byte> bytes,
+                            int seed) {
+  if (!transport.carries_bytes()) return;
+  for (std::size_t place = 0; place < bytes.size(); ++place)
+    require(bytes[place] == pattern_at(place, seed), "rank {}: byte {} of {} is wrong",
+            transport.rank(), place, bytes.size());
+}
+
+// A message of exactly this length and pattern comes.
+inline void receive(Transport& transport, int from, Tag tag, std::size_t bytes, int seed) {
+  std::vector<std::byte> buffer(bytes);
+  const Completion done = transport.wait(transport.recv(from, tag, buffer), kWait_s);
+  require(done.bytes == bytes, "rank {}: {} bytes instead of {}", transport.rank(), done.bytes,
+          bytes);
+  require_pattern(transport, buffer, seed);
+}
+
+// The Error that `action` throws, if it does.
+template <typename Error, typename Action>
+std::optional<Error> failure(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
+}
+
+// Returns when all ranks have come here: rank 0 hears from everybody, then tells everybody.
+inline void meet(Transport& transport, Tag tag) {
+  if (transport.rank() != 0) {
+    transport.wait(transport.send(0, tag, {}), kWait_s);
+    transport.wait(transport.recv(0, tag, {}), kWait_s);
+    return;
+  }
+  for (int peer = 1; peer < transport.size(); ++peer)
+    transport.wait(transport.recv(peer, tag, {}), kWait_s);
+  for (int peer = 1; peer < transport.size(); ++peer)
+    transport.wait(transport.send(peer, tag, {}), kWait_s);
+}
+
+inline void end(World world) {
+  meet(world.transport, 1'000'000);
+  world.transport.close(kWait_s);
+}
+
+}  // namespace convoy
