@@ -105,6 +105,18 @@ void finds_who_misses_at_the_barrier(World world, const Die& die) {
     if (transport.rank() == missing) die();
     const auto lost = failure<PeerLost>([&] { memory->barrier(kWait_s); });
     require(lost && lost->rank() == missing, "rank {} was not missed", missing);
+    // Nobody leaves, and is missed too, before all have found the loss.
+    const int front = memory->ranks().front();
+    for (const int rank : memory->ranks()) {
+      if (rank == front || rank == missing) continue;
+      if (transport.rank() == front) receive(transport, rank, 6, 0, 0);
+      if (transport.rank() == rank) transport.wait(transport.send(front, 6, {}), kWait_s);
+    }
+    for (const int rank : memory->ranks()) {
+      if (rank == front || rank == missing) continue;
+      if (transport.rank() == front) transport.wait(transport.send(rank, 7, {}), kWait_s);
+      if (transport.rank() == rank) receive(transport, front, 7, 0, 0);
+    }
   }
   transport.close(kWait_s);
 }
