@@ -10,26 +10,42 @@ Ticket Inbox::recv(int from, Tag tag, std::span<std::byte> buffer) {
     Message& message = messages_[*posted.early];
     message.ticket = posted.ticket;
     message.matched = true;
+    if (message.announced) wanted_.push_back(*posted.early);
     if (message.complete) finish(*posted.early);
   }
   return posted.ticket;
 }
 
 Inbox::Arrival Inbox::begin(int from, Tag tag, std::size_t bytes) {
+  const Arrival arrival = add({.from = from, .tag = tag, .bytes = bytes});
+  Message& message = messages_[arrival];
+  if (!message.matched) {
+    message.kept = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    if (kept_.empty()) kept_.resize(matcher_.size());
+    kept_[from] += bytes;
+  }
+  return arrival;
+}
+
+Inbox::Arrival Inbox::announce(int from, Tag tag, std::size_t bytes) {
+  const Arrival arrival = add({.from = from, .tag = tag, .bytes = bytes, .announced = true});
+  if (messages_[arrival].matched) wanted_.push_back(arrival);
+  return arrival;
+}
+
+Inbox::Arrival Inbox::add(Message message) {
   if (free_.empty()) {
     free_.push_back(static_cast<Arrival>(messages_.size()));
     messages_.emplace_back();
   }
   const Arrival arrival = free_.back();
   free_.pop_back();
-  Message& message = messages_[arrival];
-  message = {.from = from, .tag = tag, .bytes = bytes};
-  if (const auto ticket = matcher_.arrive(from, tag, bytes, arrival)) {
+  if (const auto ticket =
+          matcher_.arrive(message.from, message.tag, message.bytes, arrival)) {
     message.ticket = *ticket;
     message.matched = true;
-  } else {
-    message.kept = std::make_unique_for_overwrite<std::byte[]>(bytes);
   }
+  messages_[arrival] = std::move(message);
   return arrival;
 }
 
@@ -57,7 +73,9 @@ void Inbox::abandon(Arrival arrival) {
 }
 
 void Inbox::free(Arrival arrival) {
-  messages_[arrival].kept.reset();
+  Message& message = messages_[arrival];
+  if (message.kept) kept_[message.from] -= message.bytes;
+  message.kept.reset();
   free_.push_back(arrival);
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "world/matcher.h"
@@ -25,6 +26,14 @@ class Inbox {
   // A message of `bytes` begins to arrive. Messages of one sender and tag must begin in the order
   // sent.
   Arrival begin(int from, Tag tag, std::size_t bytes);
+  // The same for a message whose bytes wait at the sender until they are wanted: no memory is kept
+  // for it. When its receive is there, take_wanted() names it.
+  Arrival announce(int from, Tag tag, std::size_t bytes);
+  std::vector<Arrival> take_wanted() { return std::exchange(wanted_, {}); }
+  // Bytes of messages of this rank that are kept for receives to come.
+  std::size_t kept_of(int from) const {
+    return static_cast<std::size_t>(from) < kept_.size() ? kept_[from] : 0;
+  }
   // Where all the message's bytes belong: straight in the posted buffer, or in memory that is kept
   // for the receive to come. Null: nobody wants them. May change while a message arrives (its
   // receive was given up), so ask again for every piece.
@@ -40,14 +49,19 @@ class Inbox {
     Ticket ticket = 0;  // of the receive that it belongs to, if matched
     bool matched = false;
     bool complete = false;
+    bool announced = false;
     std::unique_ptr<std::byte[]> kept{};  // if it came before its receive
   };
+
+  Arrival add(Message message);
 
   void free(Arrival arrival);
 
   Matcher matcher_;
   std::vector<Message> messages_;
   std::vector<Arrival> free_;
+  std::vector<Arrival> wanted_;
+  std::vector<std::size_t> kept_;  // bytes, by rank
 };
 
 }  // namespace convoy

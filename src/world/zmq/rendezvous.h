@@ -49,7 +49,7 @@ class Rendezvous {
   const std::string& endpoint() const;  // tcp://address:port, for Job::rendezvous
   int port() const;
 
-  std::vector<int> missing() const;       // ranks that have not come yet, ascending
+  std::vector<int> missing() const;        // ranks that have not come yet, ascending
   std::vector<RankHello> members() const;  // those that have come, by rank
 
   // Tells every other rank that this one is lost, e.g. because the launcher saw its process end.
