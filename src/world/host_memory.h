@@ -28,6 +28,10 @@ class HostMemory {
   // Waits until every rank of the host has come here. Spins for some microseconds, then sleeps.
   // Throws PeerLost and DeadlineExceeded.
   virtual void barrier(double timeout_s) = 0;
+
+  // Says that this rank has just read and written so many bytes of shared memory. Where time is
+  // virtual, the time for it passes.
+  virtual void moved(std::size_t bytes) { static_cast<void>(bytes); }
 };
 
 }  // namespace convoy

@@ -174,13 +174,12 @@ void Matcher::lose(int rank, const std::string& why) {
   depart(rank, Fate::lost);
 }
 
-void Matcher::leave(int rank) {
-  if (!gone(rank)) depart(rank, Fate::left);
-}
+bool Matcher::leave(int rank) { return !gone(rank) && depart(rank, Fate::left); }
 
-void Matcher::depart(int rank, Fate fate) {
+bool Matcher::depart(int rank, Fate fate) {
   if (fate_.empty()) fate_.resize(size_);
   fate_[rank] = fate;
+  bool failed = false;
   for (std::uint32_t slot = 0; slot < operations_.size(); ++slot) {
     Operation& operation = operations_[slot];
     if (operation.rank != rank) continue;
@@ -191,7 +190,9 @@ void Matcher::depart(int rank, Fate fate) {
     else if (operation.state != State::arriving)
       continue;
     operation.state = State::lost;
+    failed = true;
   }
+  return failed;
 }
 
 std::optional<Completion> Matcher::take_done(std::span<const Ticket> tickets) {
@@ -219,9 +220,12 @@ void Matcher::fail(const Operation& operation) const {
     throw TransportError(
         fmt::format("a message of {} bytes from rank {} under tag {} came for a buffer of {} bytes",
                     operation.bytes, operation.rank, operation.tag, operation.capacity));
-  const auto loss = std::find(losses_.begin(), losses_.end(), operation.rank);
-  throw PeerLost(operation.rank, loss == losses_.end() ? "it has ended its work"
-                                                       : reasons_[loss - losses_.begin()]);
+  throw PeerLost(operation.rank, reason(operation.rank));
+}
+
+std::string Matcher::reason(int rank) const {
+  const auto loss = std::find(losses_.begin(), losses_.end(), rank);
+  return loss == losses_.end() ? "it has ended its work" : reasons_[loss - losses_.begin()];
 }
 
 void Matcher::give_up(Ticket ticket) {

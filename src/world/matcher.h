@@ -54,7 +54,8 @@ class Matcher {
   // The rank is lost: its open operations fail, and later ones at once. The first reason stays.
   void lose(int rank, const std::string& why);
   // The rank has ended properly: who waits for it, or sends to it, finds it lost, but nobody else.
-  void leave(int rank);
+  // True: an operation failed by that.
+  bool leave(int rank);
   bool gone(int rank) const { return !fate_.empty() && fate_[rank] != Fate::present; }
 
   // The first of the tickets that is done, which is used up then. Throws what a failed one failed
@@ -65,6 +66,13 @@ class Matcher {
   void give_up(Ticket ticket);  // nothing happens if it is used up
 
   bool is_open(Ticket ticket) const { return find(ticket) != nullptr; }
+  bool is_open_send(Ticket ticket) const {
+    const Operation* operation = find(ticket);
+    return operation != nullptr && operation->state == State::sending;
+  }
+  // A small number that no other open ticket has.
+  static std::uint32_t slot_of(Ticket ticket) { return static_cast<std::uint32_t>(ticket); }
+  std::string reason(int rank) const;  // why it is gone
   // "a message from rank 3 under tag 7", for a message about a wait that found no end.
   std::string describe(Ticket ticket) const;
   // How many sends are not done.
@@ -128,7 +136,7 @@ class Matcher {
   Operation* find(Ticket ticket) {
     return const_cast<Operation*>(static_cast<const Matcher*>(this)->find(ticket));
   }
-  void depart(int rank, Fate fate);
+  bool depart(int rank, Fate fate);
   void match(Operation& operation, int from, std::size_t bytes);
   [[noreturn]] void fail(const Operation& operation) const;
 

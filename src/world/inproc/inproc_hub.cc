@@ -113,7 +113,10 @@ void InprocHub::lose(int rank, const std::string& why) {
     if (other == rank) continue;
     Mailbox& box = *mailboxes_[other];
     const std::lock_guard lock(box.mutex);
-    why.empty() ? box.inbox.matcher().leave(rank) : box.inbox.matcher().lose(rank, why);
+    if (why.empty())
+      box.inbox.matcher().leave(rank);
+    else
+      box.inbox.matcher().lose(rank, why);
     box.changed.notify_one();
   }
   Host& shared = host(rank);

@@ -12,11 +12,9 @@
 #include "world/inbox.h"
 #include "world/inproc/inproc.h"
 #include "world/patience.h"
+#include "world/rank_killed.h"
 
 namespace convoy {
-
-// Ends the body of a rank that a test kills.
-struct RankKilled {};
 
 class InprocHub {
  public:

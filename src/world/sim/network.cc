@@ -1,0 +1,204 @@
+#include "world/sim/network.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace convoy {
+
+SimNetwork::SimNetwork(const Cluster& cluster, const SimOptions& options,
+                       std::function<void(SimTime, int, std::uint32_t)> trace)
+    : links_(cluster),
+      scheduler_({.ranks = cluster.ranks,
+                  .seed = options.seed,
+                  .stack_bytes = options.stack_bytes,
+                  .trace = std::move(trace)},
+                 *this),
+      carries_bytes_(options.carries_bytes),
+      faults_(options.faults),
+      kill_detection_s_(options.kill_detection_s),
+      heartbeat_deadline_s_(options.heartbeat_deadline_s),
+      seen_(cluster.ranks) {
+  ranks_.reserve(cluster.ranks);
+  for (int rank = 0; rank < cluster.ranks; ++rank) ranks_.emplace_back(cluster.ranks);
+  for (std::uint32_t index = 0; index < faults_.size(); ++index) {
+    const Fault& one = faults_[index];
+    const SimTime from = to_sim_time(one.at_s);
+    const SimTime until = to_sim_time(one.until_s);
+    const SimTime found = from + to_sim_time(heartbeat_deadline_s_);
+    if (one.kind == Fault::Kind::slow) links_.slow(one.rank, one.peer, one.factor, from, until);
+    if (one.kind == Fault::Kind::cut)
+      links_.cut(one.rank, one.peer, from, until > found ? kNever : until);
+    if (one.kind == Fault::Kind::kill || one.kind == Fault::Kind::pause)
+      scheduler_.at(from, fault, index);
+    if ((one.kind == Fault::Kind::pause || one.kind == Fault::Kind::cut) && until > found)
+      scheduler_.at(found, silence, index);
+  }
+}
+
+std::uint32_t SimNetwork::new_message() {
+  if (free_ == kNone) {
+    messages_.emplace_back();
+    if (carries_bytes_) payloads_.emplace_back();
+    return static_cast<std::uint32_t>(messages_.size() - 1);
+  }
+  return std::exchange(free_, messages_[free_].next);
+}
+
+void SimNetwork::drop(std::uint32_t index) {
+  constexpr std::size_t kWorthKeeping = 64 << 10;
+  if (carries_bytes_ && payloads_[index].capacity() > kWorthKeeping) payloads_[index] = {};
+  messages_[index].next = std::exchange(free_, index);
+}
+
+Ticket SimNetwork::send(int from, int to, Tag tag, std::span<const std::byte> bytes) {
+  scheduler_.obey();
+  Rank& rank = ranks_[from];
+  const Ticket ticket = rank.matcher.open_send(to, bytes.size());
+  if (rank.matcher.gone(to)) return ticket;
+  const Links::Departure leaves = links_.depart(scheduler_.now(), from, to, bytes.size());
+  const std::uint32_t slot = Matcher::slot_of(ticket);
+  if (slot >= rank.sent.size()) rank.sent.resize(slot + 4);
+  rank.sent[slot] = leaves.sent;
+  ++sent_;
+  if (leaves.head == kNever) return ticket;
+  const std::uint32_t index = new_message();
+  messages_[index] = {leaves.sent, leaves.tail, bytes.size(), from, to, tag, kNone};
+  if (carries_bytes_) payloads_[index].assign(bytes.begin(), bytes.end());
+  ++rank.under_way;
+  scheduler_.at(leaves.head, head, index);
+  return ticket;
+}
+
+TaskId SimNetwork::handle(int kind, std::uint32_t index) {
+  switch (kind) {
+    case head:
+      return arrive_head(index);
+    case delivery:
+      return deliver(index);
+    case departure:
+      tell(static_cast<int>(index));
+      return kNoTask;
+    case fault:
+      strike(faults_[index]);
+      return kNoTask;
+    default:
+      fall_silent(faults_[index]);
+      return kNoTask;
+  }
+}
+
+TaskId SimNetwork::arrive_head(std::uint32_t index) {
+  Message& message = messages_[index];
+  Rank& sender = ranks_[message.from];
+  // What had not left the sender when it died is lost with it.
+  if (sender.end == End::lost && message.sent > sender.ended) [[unlikely]] {
+    --sender.under_way;
+    const int from = message.from;
+    drop(index);
+    tell(from);
+    return kNoTask;
+  }
+  scheduler_.at(
+      links_.arrive(scheduler_.now(), message.from, message.to, message.bytes, message.tail),
+      delivery, index);
+  return kNoTask;
+}
+
+TaskId SimNetwork::deliver(std::uint32_t index) {
+  const Message message = messages_[index];
+  Rank& sender = ranks_[message.from];
+  Rank& receiver = ranks_[message.to];
+  if (--sender.under_way == 0 && sender.end != End::running) [[unlikely]]
+    scheduler_.at(std::max(scheduler_.now(), sender.tell), departure, message.from);
+  if (receiver.end != End::running || receiver.matcher.gone(message.from)) [[unlikely]] {
+    drop(index);
+    return kNoTask;
+  }
+  const auto ticket = receiver.matcher.arrive(message.from, message.tag, message.bytes, index);
+  if (!ticket) return kNoTask;
+  hand_over(receiver, *ticket, index);
+  if (receiver.waiter == kNoTask) return kNoTask;
+  const std::span<const Ticket> awaited = receiver.awaited;
+  if (std::find(awaited.begin(), awaited.end(), *ticket) == awaited.end()) return kNoTask;
+  return scheduler_.try_run(receiver.waiter);
+}
+
+void SimNetwork::hand_over(Rank& rank, Ticket ticket, std::uint32_t index) {
+  if (carries_bytes_) {
+    const std::span<std::byte> buffer = rank.matcher.buffer(ticket);
+    if (!buffer.empty()) std::memcpy(buffer.data(), payloads_[index].data(), buffer.size());
+  }
+  rank.matcher.finish(ticket);
+  drop(index);
+}
+
+Ticket SimNetwork::recv(int rank, int from, Tag tag, std::span<std::byte> buffer) {
+  scheduler_.obey();
+  const Matcher::Posted posted = ranks_[rank].matcher.open_recv(from, tag, buffer);
+  if (posted.early) hand_over(ranks_[rank], posted.ticket, *posted.early);
+  return posted.ticket;
+}
+
+// Sends are done when their time has come; only a wait that finds one open asks for an event.
+// Returns when the first of those that are still open will be done.
+SimTime SimNetwork::finish_sends(Rank& rank, std::span<const Ticket> tickets) {
+  SimTime first = kNever;
+  for (const Ticket ticket : tickets) {
+    if (!rank.matcher.is_open_send(ticket)) continue;
+    const SimTime when = rank.sent[Matcher::slot_of(ticket)];
+    if (when <= scheduler_.now())
+      rank.matcher.finish(ticket);
+    else
+      first = std::min(first, when);
+  }
+  return first;
+}
+
+std::optional<Completion> SimNetwork::await(int number, std::span<const Ticket> tickets,
+                                            double timeout_s, bool heed_wake) {
+  Rank& rank = ranks_[number];
+  scheduler_.obey();
+  const SimTime timeout = to_sim_time(timeout_s);
+  const SimTime deadline = timeout == kNever ? kNever : scheduler_.now() + timeout;
+  for (;;) {
+    const SimTime send_done = finish_sends(rank, tickets);
+    if (const auto done = rank.matcher.take_done(tickets)) return done;
+    if (heed_wake && std::exchange(rank.woken, false)) return std::nullopt;
+    if (scheduler_.now() >= deadline) return std::nullopt;
+    rank.waiter = scheduler_.current();
+    rank.awaited = tickets;
+    scheduler_.hold(std::min(deadline, send_done), nullptr);
+    rank.waiter = kNoTask;
+    scheduler_.obey();
+  }
+}
+
+void SimNetwork::rouse(int rank) {
+  if (ranks_[rank].waiter != kNoTask) scheduler_.wake(ranks_[rank].waiter);
+}
+
+void SimNetwork::wake(int rank) {
+  ranks_[rank].woken = true;
+  rouse(rank);
+}
+
+void SimNetwork::publish(int rank, const Position& position) {
+  seen_[rank] = {position, scheduler_.now()};
+}
+
+std::optional<Sighting> SimNetwork::last_seen(int rank) const {
+  if (!seen_[rank]) return std::nullopt;
+  return Sighting{seen_[rank]->position, to_seconds(scheduler_.now() - seen_[rank]->when)};
+}
+
+std::string SimNetwork::waits_for(int rank) {
+  std::string text;
+  for (const Ticket ticket : ranks_[rank].awaited)
+    text += (text.empty() ? "" : " or ") + ranks_[rank].matcher.describe(ticket);
+  return text.empty() ? "a wake" : text;
+}
+
+}  // namespace convoy

@@ -1,0 +1,114 @@
+// What the ranks of a simulation share: messages under way, who is there, faults.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "world/matcher.h"
+#include "world/sim/links.h"
+#include "world/sim/scheduler.h"
+#include "world/sim/sim.h"
+
+namespace convoy {
+
+class SimNetwork final : public Scheduler::Handler {
+ public:
+  SimNetwork(const Cluster& cluster, const SimOptions& options,
+             std::function<void(SimTime, int, std::uint32_t)> trace);
+
+  Scheduler& scheduler() { return scheduler_; }
+  Links& links() { return links_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  bool carries_bytes() const { return carries_bytes_; }
+  std::uint64_t messages() const { return sent_; }
+
+  Ticket send(int from, int to, Tag tag, std::span<const std::byte> bytes);
+  Ticket recv(int rank, int from, Tag tag, std::span<std::byte> buffer);
+  std::optional<Completion> await(int rank, std::span<const Ticket> tickets, double timeout_s,
+                                  bool heed_wake);
+  void cancel(int rank, Ticket ticket) { ranks_[rank].matcher.give_up(ticket); }
+  void wake(int rank);
+  void close(int rank, double timeout_s);
+  bool closed(int rank) const { return ranks_[rank].end == End::closed; }
+
+  // The rank's body has ended without close(): the others learn it after `delay_s`.
+  void lose(int rank, std::string why);
+
+  // One of `ranks` that is gone as others see it, and why.
+  std::optional<std::pair<int, std::string>> missing(std::span<const int> ranks, int own) const;
+  // Called when a rank is found gone, for waits that are no messages.
+  void on_departure(std::function<void(int rank)> listener) { listeners_.push_back(listener); }
+
+  void publish(int rank, const Position& position);
+  std::optional<Sighting> last_seen(int rank) const;
+
+  TaskId handle(int kind, std::uint32_t index) override;
+  std::string waits_for(int rank) override;
+
+ private:
+  enum Kind : int { head = Scheduler::kFirstKind, delivery, departure, fault, silence };
+  enum class End : std::uint8_t { running, closed, lost };
+  static constexpr std::uint32_t kNone = ~0u;
+
+  struct Message {
+    SimTime sent;
+    SimTime tail;
+    std::uint64_t bytes;
+    std::int32_t from;
+    std::int32_t to;
+    Tag tag;
+    std::uint32_t next;
+  };
+
+  struct Rank {
+    explicit Rank(int size) : matcher(size) {}
+    Matcher matcher;
+    TaskId waiter = kNoTask;  // blocked in await for `awaited`
+    std::span<const Ticket> awaited;
+    std::vector<SimTime> sent;  // by slot of the ticket: when a send is done
+    bool woken = false;
+    End end = End::running;
+    bool told = false;  // the others know of its end
+    SimTime ended = 0;
+    SimTime tell = 0;             // the earliest time at which they do
+    std::uint64_t under_way = 0;  // messages from it that have not arrived
+    std::string why;
+  };
+
+  struct Seen {
+    Position position;
+    SimTime when = 0;
+  };
+
+  TaskId arrive_head(std::uint32_t index);
+  TaskId deliver(std::uint32_t index);
+  void hand_over(Rank& rank, Ticket ticket, std::uint32_t index);
+  std::uint32_t new_message();
+  void drop(std::uint32_t index);
+  void end(int rank, End how, SimTime tell);
+  void tell(int rank);
+  void strike(const Fault& one);
+  void fall_silent(const Fault& one);
+  void sever(int rank, int peer, const std::string& why);
+  SimTime finish_sends(Rank& rank, std::span<const Ticket> tickets);
+  void rouse(int rank);
+
+  Links links_;
+  Scheduler scheduler_;
+  std::vector<Rank> ranks_;
+  std::vector<Message> messages_;
+  std::uint32_t free_ = kNone;
+  std::vector<std::vector<std::byte>> payloads_;  // of messages_, if they carry bytes
+  bool carries_bytes_;
+  std::uint64_t sent_ = 0;
+  std::vector<Fault> faults_;
+  double kill_detection_s_;
+  double heartbeat_deadline_s_;
+  std::vector<std::optional<Seen>> seen_;
+  std::vector<std::function<void(int)>> listeners_;
+};
+
+}  // namespace convoy

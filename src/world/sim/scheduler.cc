@@ -1,0 +1,219 @@
+#include "world/sim/scheduler.h"
+
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "world/rank_killed.h"
+
+namespace convoy {
+
+SimTime to_sim_time(double seconds) {
+  if (!(seconds < 1.6e7)) return kNever;
+  return seconds <= 0 ? 0 : static_cast<SimTime>(std::llround(seconds * 1e12));
+}
+
+Scheduler::Scheduler(const Options& options, Handler& handler)
+    : handler_(handler),
+      queue_(options.seed),
+      trace_(options.trace),
+      fibers_(options.stack_bytes, options.ranks),
+      ranks_(options.ranks) {}
+
+TaskId Scheduler::start(int rank, std::string name, std::function<void()> body) {
+  bury();
+  if (free_.empty()) {
+    free_.push_back(static_cast<TaskId>(tasks_.size()));
+    tasks_.emplace_back();
+  }
+  const TaskId id = free_.back();
+  free_.pop_back();
+  TaskState& task = tasks_[id];
+  task.deadline = task.armed = kNever;
+  task.rank = rank;
+  task.ended = task.released = false;
+  task.name = std::move(name);
+  task.body = std::move(body);
+  task.error = nullptr;
+  task.scheduler = this;
+  fibers_.prepare(task.fiber, entry, &task);
+  ++live_;
+  task.blocked = true;
+  wake(id);
+  return id;
+}
+
+void Scheduler::entry(void* argument) {
+  TaskState& task = *static_cast<TaskState*>(argument);
+  try {
+    if (!task.scheduler->dead(task.rank)) task.body();
+  } catch (const RankKilled&) {
+  } catch (...) {
+    task.error = std::current_exception();
+  }
+  task.body = nullptr;
+  task.scheduler->finish(task);
+}
+
+void Scheduler::finish(TaskState& task) {
+  task.ended = true;
+  ended_.push_back(current_);
+  current_ = --live_ == 0 ? kNoTask : next();
+  fibers_.end_to(fiber_of(current_));
+}
+
+// Stacks of tasks that have ended, by now on another stack.
+void Scheduler::bury() {
+  std::erase_if(ended_, [&](TaskId id) {
+    if (id == current_) return false;
+    fibers_.recycle(tasks_[id].fiber);
+    if (tasks_[id].released) free_.push_back(id);
+    tasks_[id].fiber.stack = nullptr;
+    return true;
+  });
+}
+
+std::exception_ptr Scheduler::take_error(TaskId task) {
+  return std::exchange(tasks_[task].error, nullptr);
+}
+
+void Scheduler::release(TaskId task) {
+  tasks_[task].released = true;
+  tasks_[task].error = nullptr;
+  if (tasks_[task].fiber.stack == nullptr) free_.push_back(task);
+}
+
+void Scheduler::run() {
+  std::string stuck;
+  bool ending = false;
+  while (live_ > 0) {
+    current_ = next();
+    if (current_ != kNoTask) {
+      fibers_.switch_to(main_, fiber_of(current_));
+      continue;
+    }
+    CHECK(!ending, "tasks do not end: {}", deadlock());
+    ending = true;
+    if (!only_paused()) stuck = deadlock();
+    for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) kill(rank);
+  }
+  bury();
+  if (!stuck.empty()) throw TransportError(stuck);
+}
+
+// Are all tasks that are left on ranks which stand still to the end?
+bool Scheduler::only_paused() const {
+  for (const TaskState& task : tasks_)
+    if (task.blocked && !task.ended && ranks_[task.rank].paused_until != kNever) return false;
+  return true;
+}
+
+void Scheduler::hold(SimTime until, const char* why) {
+  TaskState& task = tasks_[current_];
+  const TaskId self = current_;
+  task.blocked = true;
+  task.deadline = until;
+  task.why = why;
+  if (until < task.armed) {
+    task.armed = until;
+    at(until, timer, self);
+  }
+  current_ = next();
+  if (current_ != self) fibers_.switch_to(task.fiber, fiber_of(current_));
+}
+
+void Scheduler::obey() const {
+  if (!ranks_[tasks_[current_].rank].dead) [[likely]]
+    return;
+  if (std::uncaught_exceptions() > 0) throw TransportError("this rank was killed");
+  throw RankKilled{};
+}
+
+void Scheduler::wake(TaskId id) {
+  TaskState& task = tasks_[id];
+  if (!task.blocked || task.queued) return;
+  task.queued = true;
+  at(now_, resume, id);
+}
+
+TaskId Scheduler::try_run(TaskId id) {
+  TaskState& task = tasks_[id];
+  if (!task.blocked || task.queued) return kNoTask;
+  const RankState& rank = ranks_[task.rank];
+  if (rank.paused_until > now_ && !rank.dead) [[unlikely]] {
+    if (rank.paused_until != kNever) {
+      task.queued = true;
+      at(rank.paused_until, resume, id);
+    }
+    return kNoTask;
+  }
+  task.blocked = false;
+  return id;
+}
+
+// A task has at most one timer that counts. One that rings early, because the task has blocked
+// anew since, is set again; so waits that end before their deadline leave nothing in the queue.
+TaskId Scheduler::ring(TaskId id) {
+  TaskState& task = tasks_[id];
+  if (task.armed != now_) return kNoTask;
+  task.armed = kNever;
+  if (!task.blocked || task.ended) return kNoTask;
+  if (task.deadline <= now_) return try_run(id);
+  if (task.deadline != kNever) {
+    task.armed = task.deadline;
+    at(task.deadline, timer, id);
+  }
+  return kNoTask;
+}
+
+// Takes events until a task may run. kNoTask when there are none left.
+TaskId Scheduler::next() {
+  RadixHeap::Entry entry;
+  while (queue_.pop(entry)) {
+    now_ = entry.time;
+    ++events_;
+    const int kind = static_cast<int>(entry.key >> 32);
+    const auto index = static_cast<std::uint32_t>(entry.key);
+    hash_ = (hash_ ^ entry.time ^ entry.key << 40 ^ entry.key >> 24) * 0x9e3779b97f4a7c15u;
+    if (trace_) [[unlikely]]
+      trace_(now_, kind, index);
+    TaskId task = kNoTask;
+    if (kind == resume) {
+      tasks_[index].queued = false;
+      task = try_run(index);
+    } else if (kind == timer) {
+      task = ring(index);
+    } else {
+      task = handler_.handle(kind, index);
+    }
+    if (task != kNoTask) return task;
+  }
+  return kNoTask;
+}
+
+void Scheduler::kill(int rank) {
+  ranks_[rank].dead = true;
+  for (TaskId id = 0; id < tasks_.size(); ++id)
+    if (tasks_[id].rank == rank && !tasks_[id].ended) wake(id);
+}
+
+void Scheduler::pause(int rank, SimTime until) {
+  ranks_[rank].paused_until = std::max(ranks_[rank].paused_until, until);
+}
+
+std::string Scheduler::deadlock() const {
+  constexpr int kNamed = 8;
+  std::string text = fmt::format("deadlock at {} s: ", to_seconds(now_));
+  int named = 0;
+  for (const TaskState& task : tasks_) {
+    if (task.ended || !task.blocked) continue;
+    if (++named > kNamed) continue;
+    text += fmt::format("{}rank {} ({}) waits for {}", named > 1 ? "; " : "", task.rank, task.name,
+                        task.why != nullptr ? task.why : handler_.waits_for(task.rank));
+  }
+  if (named > kNamed) text += fmt::format("; and {} more", named - kNamed);
+  return text;
+}
+
+}  // namespace convoy
