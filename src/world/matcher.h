@@ -50,6 +50,15 @@ class Matcher {
   // given up or has failed in the meantime stays so.
   void finish(Ticket ticket);
   void withdraw(int from, Tag tag, Parcel parcel);
+  // Finishes those sends to a rank of which is_done(slot) says so: for a transport that does not
+  // finish a send before somebody asks.
+  template <typename IsDone>
+  void finish_sends(int to, IsDone is_done) {
+    for (std::uint32_t slot = 0; slot < operations_.size(); ++slot)
+      if (operations_[slot].state == State::sending && operations_[slot].rank == to &&
+          is_done(slot))
+        finish(ticket_of(slot));
+  }
 
   // The rank is lost: its open operations fail, and later ones at once. The first reason stays.
   void lose(int rank, const std::string& why);

@@ -42,6 +42,7 @@ void SimNetwork::tell(int number) {
   for (int other = 0; other < size(); ++other) {
     Rank& rank = ranks_[other];
     if (other == number || rank.end != End::running) continue;
+    settle(rank, number);
     if (gone.end == End::lost) {
       rank.matcher.lose(number, gone.why);
       rouse(other);
@@ -50,6 +51,12 @@ void SimNetwork::tell(int number) {
     }
   }
   for (const auto& listener : listeners_) listener(number);
+}
+
+// A send that has left is done, whatever happens to its receiver then.
+void SimNetwork::settle(Rank& rank, int peer) {
+  rank.matcher.finish_sends(
+      peer, [&](std::uint32_t slot) { return rank.sent[slot] <= scheduler_.now(); });
 }
 
 void SimNetwork::strike(const Fault& one) {
@@ -77,6 +84,7 @@ void SimNetwork::fall_silent(const Fault& one) {
 
 void SimNetwork::sever(int rank, int peer, const std::string& why) {
   if (ranks_[rank].end != End::running || ranks_[peer].end == End::closed) return;
+  settle(ranks_[rank], peer);
   ranks_[rank].matcher.lose(peer, why);
   rouse(rank);
 }

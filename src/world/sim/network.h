@@ -90,6 +90,7 @@ class SimNetwork final : public Scheduler::Handler {
   void drop(std::uint32_t index);
   void end(int rank, End how, SimTime tell);
   void tell(int rank);
+  void settle(Rank& rank, int peer);
   void strike(const Fault& one);
   void fall_silent(const Fault& one);
   void sever(int rank, int peer, const std::string& why);
