@@ -1,4 +1,5 @@
-// Some of the ranks of a world, in an order: a ring, a row of a torus, the first rank of every host.
+// Some of the ranks of a world, in an order: a ring, a row of a torus, the first rank of every
+// host.
 #pragma once
 
 #include <vector>

@@ -1,0 +1,42 @@
+// All-reduce by the transport's own library, where it has one (MPI_Allreduce).
+#include <algorithm>
+
+#include "sync/algorithms.h"
+#include "sync/handshake.h"
+#include "world/native_collectives.h"
+
+namespace convoy {
+namespace {
+
+template <typename Number>
+std::span<Number> numbers(std::span<std::byte> bytes) {
+  return {reinterpret_cast<Number*>(bytes.data()), bytes.size() / sizeof(Number)};
+}
+
+}  // namespace
+
+bool offers_native(Transport& transport) {
+  return dynamic_cast<NativeCollectives*>(&transport) != nullptr;
+}
+
+void native(const Operation& operation, std::span<std::byte> buffer) {
+  auto* const library = dynamic_cast<NativeCollectives*>(&operation.transport);
+  if (!library)
+    throw ConfigError("algorithm native: this transport has no all-reduce of its own; use ring");
+  if (operation.size() != operation.transport.size())
+    throw ConfigError("algorithm native: works among all ranks only; use ring");
+  if (operation.handshake) operation.handshake->finish(operation.timeout_s);
+  const bool adds = operation.reduction != Reduction::max;
+  if (operation.element == Element::f32 && adds)
+    library->sum(numbers<float>(buffer), operation.timeout_s);
+  else if (operation.element == Element::i64 && adds)
+    library->sum(numbers<std::int64_t>(buffer), operation.timeout_s);
+  else if (operation.element == Element::i64)
+    library->max(numbers<std::int64_t>(buffer), operation.timeout_s);
+  else
+    throw ConfigError("algorithm native: no {} of {}; use ring",
+                      reduction_name(operation.reduction), element_name(operation.element));
+  operation.apply_factor(buffer);
+}
+
+}  // namespace convoy

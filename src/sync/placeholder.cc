@@ -1,1 +1,0 @@
-#include "sync/group.h"
