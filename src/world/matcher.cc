@@ -73,14 +73,6 @@ Ticket Matcher::ticket_of(std::uint32_t slot) const {
   return static_cast<Ticket>(operations_[slot].generation) << 32 | slot;
 }
 
-const Matcher::Operation* Matcher::find(Ticket ticket) const {
-  const auto slot = static_cast<std::uint32_t>(ticket);
-  if (slot >= operations_.size()) return nullptr;
-  const Operation& operation = operations_[slot];
-  return operation.generation == ticket >> 32 && operation.state != State::free ? &operation
-                                                                                : nullptr;
-}
-
 Ticket Matcher::open_send(int to, std::size_t bytes) {
   CHECK(to >= 0 && to < size_, "send to rank {} of {}", to, size_);
   const std::uint32_t slot = new_operation();

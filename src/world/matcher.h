@@ -141,7 +141,13 @@ class Matcher {
   std::uint32_t new_operation();
   void free_operation(std::uint32_t slot);
   Ticket ticket_of(std::uint32_t slot) const;
-  const Operation* find(Ticket ticket) const;
+  const Operation* find(Ticket ticket) const {
+    const std::uint32_t slot = slot_of(ticket);
+    if (slot >= operations_.size()) return nullptr;
+    const Operation& operation = operations_[slot];
+    const bool open = operation.generation == ticket >> 32 && operation.state != State::free;
+    return open ? &operation : nullptr;
+  }
   Operation* find(Ticket ticket) {
     return const_cast<Operation*>(static_cast<const Matcher*>(this)->find(ticket));
   }

@@ -1,9 +1,20 @@
 // Stacks that one thread switches between. Only world/sim uses it.
 #pragma once
 
+#include <cxxabi.h>
+
 #include <array>
+#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
+#include <cstring>
 #include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
 
 namespace convoy {
 
@@ -38,8 +49,7 @@ class Fibers {
   [[noreturn]] void end_to(Fiber& to);  // the running fiber has ended
 
  private:
-  struct Transfer;
-  static void start(Transfer transfer);
+  static void start(boost::context::detail::transfer_t transfer);
   void jump(Fiber* from, Fiber& to);
   void land(void* context);
   void add_slab();
@@ -52,5 +62,39 @@ class Fibers {
   Fiber* from_ = nullptr;  // of the switch under way; null when it has ended
   Fiber* to_ = nullptr;
 };
+
+// Inline, like what calls it: after a switch every return on the way back to the task is predicted
+// wrongly, so the way should be short.
+inline void Fibers::jump(Fiber* from, Fiber& to) {
+  auto* const exceptions = static_cast<void*>(abi::__cxa_get_globals());
+  if (from != nullptr) std::memcpy(&from->exceptions, exceptions, sizeof from->exceptions);
+  std::memcpy(exceptions, &to.exceptions, sizeof to.exceptions);
+  from_ = from;
+  to_ = &to;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(from != nullptr ? &from->fake_stack : nullptr, to.bottom,
+                                 to.stack_bytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  if (from != nullptr && from->tsan_fiber == nullptr) from->tsan_fiber = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(to.tsan_fiber, 0);
+#endif
+  const auto transfer = boost::context::detail::jump_fcontext(to.context, this);
+  static_cast<Fibers*>(transfer.data)->land(transfer.fctx);
+}
+
+// The first thing that happens on the other side of a switch.
+inline void Fibers::land(void* left) {
+  if (from_ != nullptr) from_->context = left;
+#if defined(__SANITIZE_ADDRESS__)
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+  __sanitizer_finish_switch_fiber(to_->fake_stack, &bottom, &bytes);
+  if (from_ != nullptr && from_->bottom == nullptr) {  // the thread's own stack
+    from_->bottom = bottom;
+    from_->stack_bytes = bytes;
+  }
+#endif
+}
 
 }  // namespace convoy

@@ -1,10 +1,12 @@
 // What the ranks of a simulation share: messages under way, who is there, faults.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "world/matcher.h"
@@ -111,5 +113,39 @@ class SimNetwork final : public Scheduler::Handler {
   std::vector<std::optional<Seen>> seen_;
   std::vector<std::function<void(int)>> listeners_;
 };
+
+// Sends are done when their time has come; only a wait that finds one open asks for an event.
+// Returns when the first of those that are still open will be done.
+inline SimTime SimNetwork::finish_sends(Rank& rank, std::span<const Ticket> tickets) {
+  SimTime first = kNever;
+  for (const Ticket ticket : tickets) {
+    if (!rank.matcher.is_open_send(ticket)) continue;
+    const SimTime when = rank.sent[Matcher::slot_of(ticket)];
+    if (when <= scheduler_.now())
+      rank.matcher.finish(ticket);
+    else
+      first = std::min(first, when);
+  }
+  return first;
+}
+
+inline std::optional<Completion> SimNetwork::await(int number, std::span<const Ticket> tickets,
+                                                   double timeout_s, bool heed_wake) {
+  Rank& rank = ranks_[number];
+  scheduler_.obey();
+  const SimTime timeout = to_sim_time(timeout_s);
+  const SimTime deadline = timeout == kNever ? kNever : scheduler_.now() + timeout;
+  for (;;) {
+    const SimTime send_done = finish_sends(rank, tickets);
+    if (const auto done = rank.matcher.take_done(tickets)) return done;
+    if (heed_wake && std::exchange(rank.woken, false)) return std::nullopt;
+    if (scheduler_.now() >= deadline) return std::nullopt;
+    rank.waiter = scheduler_.current();
+    rank.awaited = tickets;
+    scheduler_.hold(std::min(deadline, send_done), nullptr);
+    rank.waiter = kNoTask;
+    scheduler_.obey();
+  }
+}
 
 }  // namespace convoy

@@ -1,6 +1,6 @@
 #include "world/sim/scheduler.h"
 
-#include <cmath>
+#include <bit>
 #include <utility>
 
 #include "base/check.h"
@@ -8,11 +8,6 @@
 #include "world/rank_killed.h"
 
 namespace convoy {
-
-SimTime to_sim_time(double seconds) {
-  if (!(seconds < 1.6e7)) return kNever;
-  return seconds <= 0 ? 0 : static_cast<SimTime>(std::llround(seconds * 1e12));
-}
 
 Scheduler::Scheduler(const Options& options, Handler& handler)
     : handler_(handler),
@@ -25,13 +20,14 @@ TaskId Scheduler::start(int rank, std::string name, std::function<void()> body) 
   bury();
   if (free_.empty()) {
     free_.push_back(static_cast<TaskId>(tasks_.size()));
-    tasks_.emplace_back();
+    tasks_.push_back(std::make_unique<TaskState>());
   }
   const TaskId id = free_.back();
   free_.pop_back();
-  TaskState& task = tasks_[id];
+  TaskState& task = *tasks_[id];
   task.deadline = task.armed = kNever;
   task.rank = rank;
+  task.place = &ranks_[rank];
   task.ended = task.released = false;
   task.name = std::move(name);
   task.body = std::move(body);
@@ -67,21 +63,21 @@ void Scheduler::finish(TaskState& task) {
 void Scheduler::bury() {
   std::erase_if(ended_, [&](TaskId id) {
     if (id == current_) return false;
-    fibers_.recycle(tasks_[id].fiber);
-    if (tasks_[id].released) free_.push_back(id);
-    tasks_[id].fiber.stack = nullptr;
+    fibers_.recycle(tasks_[id]->fiber);
+    if (tasks_[id]->released) free_.push_back(id);
+    tasks_[id]->fiber.stack = nullptr;
     return true;
   });
 }
 
 std::exception_ptr Scheduler::take_error(TaskId task) {
-  return std::exchange(tasks_[task].error, nullptr);
+  return std::exchange(tasks_[task]->error, nullptr);
 }
 
 void Scheduler::release(TaskId task) {
-  tasks_[task].released = true;
-  tasks_[task].error = nullptr;
-  if (tasks_[task].fiber.stack == nullptr) free_.push_back(task);
+  tasks_[task]->released = true;
+  tasks_[task]->error = nullptr;
+  if (tasks_[task]->fiber.stack == nullptr) free_.push_back(task);
 }
 
 void Scheduler::run() {
@@ -104,58 +100,27 @@ void Scheduler::run() {
 
 // Are all tasks that are left on ranks which stand still to the end?
 bool Scheduler::only_paused() const {
-  for (const TaskState& task : tasks_)
-    if (task.blocked && !task.ended && ranks_[task.rank].paused_until != kNever) return false;
+  for (const auto& task : tasks_)
+    if (task->blocked && !task->ended && task->place->paused_until != kNever) return false;
   return true;
 }
 
-void Scheduler::hold(SimTime until, const char* why) {
-  TaskState& task = tasks_[current_];
-  const TaskId self = current_;
-  task.blocked = true;
-  task.deadline = until;
-  task.why = why;
-  if (until < task.armed) {
-    task.armed = until;
-    at(until, timer, self);
-  }
-  current_ = next();
-  if (current_ != self) fibers_.switch_to(task.fiber, fiber_of(current_));
-}
-
-void Scheduler::obey() const {
-  if (!ranks_[tasks_[current_].rank].dead) [[likely]]
-    return;
+void Scheduler::end_body() {
   if (std::uncaught_exceptions() > 0) throw TransportError("this rank was killed");
   throw RankKilled{};
 }
 
 void Scheduler::wake(TaskId id) {
-  TaskState& task = tasks_[id];
+  TaskState& task = *tasks_[id];
   if (!task.blocked || task.queued) return;
   task.queued = true;
   at(now_, resume, id);
 }
 
-TaskId Scheduler::try_run(TaskId id) {
-  TaskState& task = tasks_[id];
-  if (!task.blocked || task.queued) return kNoTask;
-  const RankState& rank = ranks_[task.rank];
-  if (rank.paused_until > now_ && !rank.dead) [[unlikely]] {
-    if (rank.paused_until != kNever) {
-      task.queued = true;
-      at(rank.paused_until, resume, id);
-    }
-    return kNoTask;
-  }
-  task.blocked = false;
-  return id;
-}
-
 // A task has at most one timer that counts. One that rings early, because the task has blocked
 // anew since, is set again; so waits that end before their deadline leave nothing in the queue.
 TaskId Scheduler::ring(TaskId id) {
-  TaskState& task = tasks_[id];
+  TaskState& task = *tasks_[id];
   if (task.armed != now_) return kNoTask;
   task.armed = kNever;
   if (!task.blocked || task.ended) return kNoTask;
@@ -175,12 +140,12 @@ TaskId Scheduler::next() {
     ++events_;
     const int kind = static_cast<int>(entry.key >> 32);
     const auto index = static_cast<std::uint32_t>(entry.key);
-    hash_ = (hash_ ^ entry.time ^ entry.key << 40 ^ entry.key >> 24) * 0x9e3779b97f4a7c15u;
+    hash_ = std::rotl((hash_ ^ entry.time) * 0x9e3779b97f4a7c15u, 29) + entry.key;
     if (trace_) [[unlikely]]
       trace_(now_, kind, index);
     TaskId task = kNoTask;
     if (kind == resume) {
-      tasks_[index].queued = false;
+      tasks_[index]->queued = false;
       task = try_run(index);
     } else if (kind == timer) {
       task = ring(index);
@@ -195,7 +160,7 @@ TaskId Scheduler::next() {
 void Scheduler::kill(int rank) {
   ranks_[rank].dead = true;
   for (TaskId id = 0; id < tasks_.size(); ++id)
-    if (tasks_[id].rank == rank && !tasks_[id].ended) wake(id);
+    if (tasks_[id]->rank == rank && !tasks_[id]->ended) wake(id);
 }
 
 void Scheduler::pause(int rank, SimTime until) {
@@ -206,7 +171,8 @@ std::string Scheduler::deadlock() const {
   constexpr int kNamed = 8;
   std::string text = fmt::format("deadlock at {} s: ", to_seconds(now_));
   int named = 0;
-  for (const TaskState& task : tasks_) {
+  for (const auto& one : tasks_) {
+    const TaskState& task = *one;
     if (task.ended || !task.blocked) continue;
     if (++named > kNamed) continue;
     text += fmt::format("{}rank {} ({}) waits for {}", named > 1 ? "; " : "", task.rank, task.name,

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,7 +18,10 @@ namespace convoy {
 using SimTime = std::uint64_t;  // picoseconds
 inline constexpr SimTime kNever = ~SimTime{0};
 
-SimTime to_sim_time(double seconds);  // kNever for what lies beyond half a year
+inline SimTime to_sim_time(double seconds) {  // kNever for what lies beyond half a year
+  if (!(seconds < 1.6e7)) return kNever;
+  return seconds <= 0 ? 0 : static_cast<SimTime>(seconds * 1e12 + 0.5);
+}
 inline double to_seconds(SimTime time) { return static_cast<double>(time) * 1e-12; }
 
 using TaskId = std::uint32_t;
@@ -58,7 +61,7 @@ class Scheduler {
   void run();
 
   TaskId current() const { return current_; }
-  bool ended(TaskId task) const { return tasks_[task].ended; }
+  bool ended(TaskId task) const { return tasks_[task]->ended; }
   std::exception_ptr take_error(TaskId task);
   void release(TaskId task);  // nobody will ask for it any more
 
@@ -76,7 +79,10 @@ class Scheduler {
   }
   // Throws RankKilled if the current task's rank is dead; TransportError where an exception already
   // unwinds the stack.
-  void obey() const;
+  void obey() const {
+    if (tasks_[current_]->place->dead) [[unlikely]]
+      end_body();
+  }
 
   void kill(int rank);                  // ends all its tasks, at this time
   void pause(int rank, SimTime until);  // its tasks stand still; kNever: to the end
@@ -86,8 +92,14 @@ class Scheduler {
  private:
   enum Kind : int { resume, timer };
 
+  struct RankState {
+    SimTime paused_until = 0;
+    bool dead = false;
+  };
+
   struct TaskState {
     Fiber fiber;
+    const RankState* place = nullptr;
     SimTime deadline = kNever;
     SimTime armed = kNever;  // when its next timer rings; older ones are void
     int rank = 0;
@@ -102,16 +114,12 @@ class Scheduler {
     Scheduler* scheduler = nullptr;
   };
 
-  struct RankState {
-    SimTime paused_until = 0;
-    bool dead = false;
-  };
-
   static void entry(void* task);
+  [[noreturn]] static void end_body();
   void finish(TaskState& task);
   TaskId next();
   TaskId ring(TaskId task);
-  Fiber& fiber_of(TaskId task) { return task == kNoTask ? main_ : tasks_[task].fiber; }
+  Fiber& fiber_of(TaskId task) { return task == kNoTask ? main_ : tasks_[task]->fiber; }
   std::string deadlock() const;
   bool only_paused() const;
   void bury();
@@ -124,12 +132,40 @@ class Scheduler {
   std::function<void(SimTime, int, std::uint32_t)> trace_;
   Fibers fibers_;
   Fiber main_;
-  std::deque<TaskState> tasks_;
+  std::vector<std::unique_ptr<TaskState>> tasks_;
   std::vector<TaskId> free_;
   std::vector<TaskId> ended_;  // whose stacks may be used again
   std::vector<RankState> ranks_;
   TaskId current_ = kNoTask;
   int live_ = 0;
 };
+
+inline void Scheduler::hold(SimTime until, const char* why) {
+  const TaskId self = current_;
+  TaskState& task = *tasks_[self];
+  task.blocked = true;
+  task.deadline = until;
+  task.why = why;
+  if (until < task.armed) {
+    task.armed = until;
+    at(until, timer, self);
+  }
+  current_ = next();
+  if (current_ != self) fibers_.switch_to(task.fiber, fiber_of(current_));
+}
+
+inline TaskId Scheduler::try_run(TaskId id) {
+  TaskState& task = *tasks_[id];
+  if (!task.blocked || task.queued) return kNoTask;
+  if (task.place->paused_until > now_ && !task.place->dead) [[unlikely]] {
+    if (task.place->paused_until != kNever) {
+      task.queued = true;
+      at(task.place->paused_until, resume, id);
+    }
+    return kNoTask;
+  }
+  task.blocked = false;
+  return id;
+}
 
 }  // namespace convoy
