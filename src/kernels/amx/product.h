@@ -66,39 +66,57 @@ struct Slide {
   int out_height = 1, out_width = 1;
   int kernel_height = 1, kernel_width = 1;
   int stride = 1, padding = 0;
+  bool columns = false;  // the source is made of columns, for all in planes at once
 };
-// Work goes slab by slab: some lots, rows and steps (columns) of the target. The threads
-// turn a slab's blocks, then share its products by (in plane, out plane, tap), so that sums need no
-// second buffer and do not depend on the number of threads.
-//   turned source   [in plane][lot][row][block][32 channels][32 rows]: with lots of 32, a block is
-//   a column, padding columns
-//                   included; rows that the next slab needs again stay (row y is in slot (y +
-//                   padding) mod source_rows()); with smaller lots there is, for each column of the
-//                   kernel, a copy of `steps` blocks shifted by it,
-//   turned gradient [out plane][lot][row][step][16 row pairs x 32 channels], each target row filled
-//   up to whole steps of 32.
+// The work is cut into *cells*, each done by one thread from beginning to end with turned blocks of
+// its own: either some in planes and out planes over all images, or, where there are few planes,
+// all of them over a *part* of the images, whose sums are then added up. Cells go slab by slab:
+// some lots, rows and steps (columns) of the target; the blocks of the next slab are turned between
+// the products of this one. No sum depends on the number of threads.
+//   turned gradient [out plane][lot][row][column][16 row pairs x 32 channels]: a block is a column
+//   of 32 / lot rows of the target, called one row from here on; two of them, for slabs of even and
+//   odd number.
+//   turned source   [in plane][lot][row][column][32 channels][32 rows]: a block is a column of as
+//   many rows of the source, `stride` apart; padding columns are included. Rows that the next slab
+//   needs again stay: the rows of all slabs are counted on, and row r is in slot r mod ring_rows.
 struct WeightProduct {
   Layout source, target;
   WeightShape shape;
   Slide slide;
-  int steps = 1;           // blocks per target row
-  int source_blocks = 1;   // blocks per turned source row
-  int kernel_advance = 1;  // blocks from one column of the kernel to the next
-  int step_advance = 1;    // source blocks from one step to the next
+  int images = 32;         // in a block
+  int rows = 1;            // of the target, as turned
+  int source_blocks = 1;   // per turned source row
+  int column_advance = 1;  // source columns from one block to the next
+  int row_advance = 1;     // source rows from one turned row to the next
   int slab_lots = 1, slab_rows = 1, slab_steps = 1;
+  int ring_rows = 1;
+  int parts = 1, in_parts = 1, out_parts = 1;  // cells are their product
   int slots = 1;
   const Columns* columns = nullptr;  // makes the source
 
-  int source_rows() const {  // of a slab, per lot
-    return (slab_rows - 1) * slide.stride + slide.kernel_height;
+  int block_rows() const { return 32 / images; }
+  int step_advance() const { return slide.stride / column_advance; }  // in blocks
+  int row_stride() const {                                            // in turned rows
+    return block_rows() * (slide.stride / row_advance);
+  }
+  int source_rows() const { return (slab_rows - 1) * row_stride() + slide.kernel_height; }
+  int all_rows() const { return (rows - 1) * row_stride() + slide.kernel_height; }
+  int slabs() const {
+    const auto cuts = [](int whole, int part) { return (whole + part - 1) / part; };
+    return cuts(target.lots, slab_lots) * cuts(rows, slab_rows) * cuts(slide.out_width, slab_steps);
   }
   std::size_t source_row_size() const { return std::size_t(source_blocks) * kBlock; }
-  std::size_t source_plane_size() const { return source_row_size() * source_rows() * slab_lots; }
-  std::size_t target_plane_size() const {
+  std::size_t source_plane_size() const { return source_row_size() * ring_rows * slab_lots; }
+  std::size_t target_plane_size() const {  // of one of the two
     return std::size_t(slab_lots) * slab_rows * slab_steps * kBlock;
   }
-  std::size_t turned_size() const {  // numbers of scratch
-    return source_plane_size() * shape.in_planes + target_plane_size() * shape.out_planes;
+  int cell_ins() const { return (shape.in_planes + in_parts - 1) / in_parts; }
+  int cell_outs() const { return (shape.out_planes + out_parts - 1) / out_parts; }
+  std::size_t cell_size() const {  // numbers of scratch, for one thread
+    return source_plane_size() * cell_ins() + 2 * target_plane_size() * cell_outs();
+  }
+  std::size_t turned_size() const {  // numbers of scratch: for all threads, and sums of parts
+    return cell_size() * slots + (parts - 1) * shape.size() * sizeof(float) / sizeof(Bf16);
   }
 };
 WeightProduct plan_weight_product(const Layout& source, const Layout& target,

@@ -46,8 +46,11 @@ Slide slide_of(const OpSpec& spec, const ProductForm& form) {
             .kernel_width = in.width};
   }
   if (form.columns) {
-    return {
-        .height = out.height, .width = out.width, .out_height = out.height, .out_width = out.width};
+    return {.height = out.height,
+            .width = out.width,
+            .out_height = out.height,
+            .out_width = out.width,
+            .columns = true};
   }
   const auto& c = std::get<Convolution>(spec.layer);
   return {.height = in.height,

@@ -44,6 +44,16 @@ CONVOY_INLINE void interleave_rows(const Interleave& x, const Bf16* from, int ro
   }
 }
 
+// The same for 32 rows that lie in four places, 8 in each.
+CONVOY_INLINE void interleave_rows(const Interleave& x, const Bf16* const from[4], Bf16* to) {
+  for (int i = 0; i < 16; ++i) {
+    const Bf16* p = from[i / 4] + i % 4 * 64;
+    const __m512i a = load(p), b = load(p + 32);
+    store(to + i * 32, _mm512_permutex2var_epi16(a, x.low, b));
+    store(to + 512 + i * 32, _mm512_permutex2var_epi16(a, x.high, b));
+  }
+}
+
 // Transposes 16 x 16 words of 32 bits in registers.
 CONVOY_INLINE void transpose_words(__m512i* r) {
   __m512i t[16];
@@ -82,19 +92,22 @@ CONVOY_INLINE void turn_pairs(const Bf16* from, Bf16* to) {
   }
 }
 
-// 32 rows (8 from each of four places) x 32 columns -> [32 columns][32 rows]: the
-// left-hand side of a product over rows.
-CONVOY_INLINE void turn_rows(const Interleave& x, const Bf16* const from[4], Bf16* to) {
+// Columns 16 * half to 16 * half + 15 of 32 rows (8 from each of four places) -> [32 columns][32
+// rows]: the left-hand side of a product over rows.
+CONVOY_INLINE void turn_half(const Interleave& x, const Bf16* const from[4], int half, Bf16* to) {
   __m512i r[16];
-  for (int half = 0; half < 2; ++half) {
-    const __m512i index = half ? x.high : x.low;
-    for (int i = 0; i < 16; ++i) {
-      const Bf16* p = from[i / 4] + i % 4 * 64;
-      r[i] = _mm512_permutex2var_epi16(load(p), index, load(p + 32));
-    }
-    transpose_words(r);
-    for (int i = 0; i < 16; ++i) store(to + half * 512 + i * 32, r[i]);
+  const __m512i index = half ? x.high : x.low;
+  for (int i = 0; i < 16; ++i) {
+    const Bf16* p = from[i / 4] + i % 4 * 64;
+    r[i] = _mm512_permutex2var_epi16(load(p), index, load(p + 32));
   }
+  transpose_words(r);
+  for (int i = 0; i < 16; ++i) store(to + half * 512 + i * 32, r[i]);
+}
+
+CONVOY_INLINE void turn_rows(const Interleave& x, const Bf16* const from[4], Bf16* to) {
+  turn_half(x, from, 0, to);
+  turn_half(x, from, 1, to);
 }
 
 }  // namespace convoy::amx

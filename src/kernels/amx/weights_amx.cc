@@ -3,21 +3,12 @@
 // Layouts: product.h.
 #include "kernels/amx/lanes.h"
 #include "kernels/amx/product.h"
-#include "kernels/amx/turn.h"
+#include "kernels/amx/weights_turner.h"
 #include "kernels/tiles.h"
 
 namespace convoy::amx {
 
 namespace {
-
-alignas(64) const Bf16 kZeros[256] = {};
-
-// The lots, target rows and steps of one slab.
-struct Slab {
-  int first_lot, lots;
-  int first_row, rows;
-  int first_step, steps;
-};
 
 CONVOY_INLINE void start_sums(const float* c, bool fresh) {
   if (fresh) {
@@ -39,171 +30,157 @@ CONVOY_INLINE void store_sums(float* c) {
   _tile_stored(3, c + 528, 128);
 }
 
-// Blocks [first, last) of one source row of one plane: lots of 32 give one block per column,
-// smaller ones a copy of the slab's steps for each column of the kernel.
-void turn_source_blocks(const WeightProduct& p, const Slab& slab, const Interleave& interleave,
-                        const Bf16* plane, int y, int first, int last, Bf16* to) {
-  const Slide& s = p.slide;
-  const int lot = p.source.lot, lot_bits = __builtin_ctz(unsigned(lot));
-  const bool inside = y >= 0 && y < s.height, whole = lot == kLanes;
-  const Bf16* line = plane + std::size_t(inside ? y : 0) * s.width * lot * kLanes;
-  int copy = first / p.kernel_advance, step = first % p.kernel_advance;
-  for (int block = first; block < last; ++block) {
-    const Bf16* from[4];
-    for (int e = 0; e < 4; ++e) {
-      const int row = (whole ? 0 : slab.first_step + step) * kLanes + e * 8;
-      const int x = (whole ? slab.first_step : row >> lot_bits) * s.stride + copy - s.padding;
-      const bool real = inside && x >= 0 && x < s.width;
-      from[e] = real ? line + (std::size_t(x) * lot + (row & (lot - 1))) * kLanes : kZeros;
-    }
-    turn_rows(interleave, from, to + block * kBlock);
-    if (++step < p.kernel_advance) continue;
-    step = 0;
-    ++copy;
-  }
-}
-
-// Blocks [first, last) of one target row of one plane: whole steps of 32 rows, filled up with
-// zeros.
-void turn_target_blocks(const WeightProduct& p, const Slab& slab, const Interleave& interleave,
-                        const Bf16* plane, int y, int first, int last, Bf16* to) {
-  const int rows = p.slide.out_width * p.target.lot;
-  const Bf16* line = plane + std::size_t(y) * rows * kLanes;
-  for (int block = first; block < last; ++block) {
-    const int row = (slab.first_step + block) * kLanes, left = rows - row;
-    interleave_rows(interleave, line + std::size_t(row) * kLanes, left < kLanes ? left : kLanes,
-                    to + block * kBlock);
-  }
-}
-
-// Cuts `lines` lines of `blocks` blocks among the threads: body(line, first block, last block).
+// Calls body(turned source row, turned gradient row) for all rows of the slab that row `ky` of the
+// kernel joins.
 template <typename Body>
-CONVOY_INLINE void share_blocks(std::size_t lines, int blocks, int thread, int team, Body&& body) {
-  std::size_t at = share(lines * blocks, thread, team);
-  const std::size_t end = share(lines * blocks, thread + 1, team);
-  while (at < end) {
-    const int first = int(at % blocks);
-    const std::size_t count =
-        end - at < std::size_t(blocks - first) ? end - at : std::size_t(blocks - first);
-    body(at / blocks, first, first + int(count));
-    at += count;
+CONVOY_INLINE void for_rows(const WeightProduct& p, const Slab& slab, const Cell& cell, int in,
+                            int ky, const Bf16* ys, Body&& body) {
+  for (int lot = 0; lot < slab.lots; ++lot) {
+    for (int row = 0; row < slab.rows; ++row) {
+      const int turned = (slab.first_row + row) * p.row_stride() + ky;
+      if (!is_inside(p, turned)) continue;
+      body(cell.turned_row(p, slab.group, in, lot, turned),
+           ys + (std::size_t(lot) * p.slab_rows + row) * p.slab_steps * kBlock);
+    }
   }
 }
 
-// The source rows of a slab, made of columns. Windows are of one position here, so that a plane is
-// one row.
-void turn_columns(const WeightProduct& p, const Slab& slab, Bf16* xs, int thread, int team) {
-  const Interleave interleave;
-  alignas(64) Bf16 blocks[kLongestColumn * kLanes];
-  share_blocks(slab.lots, slab.steps, thread, team, [&](std::size_t lot, int first, int last) {
-    for (int step = first; step < last; ++step) {
-      fill_columns(*p.columns, p.source, slab.first_lot + int(lot),
-                   (slab.first_step + step) * kLanes, blocks, kBlock);
-      for (int in = 0; in < p.shape.in_planes; ++in) {
-        const Bf16* block = blocks + in * kBlock;
-        const Bf16* const from[4] = {block, block + 256, block + 512, block + 768};
-        turn_rows(interleave, from,
-                  xs + in * p.source_plane_size() + lot * p.source_row_size() + step * kBlock);
-      }
+// One tap: four tiles of sums.
+CONVOY_INLINE void multiply_tap(const WeightProduct& p, const Slab& slab, const Cell& cell, int in,
+                                int tap, const Bf16* ys, Turner& turner) {
+  const int ky = tap / p.slide.kernel_width, kx = tap % p.slide.kernel_width;
+  const std::size_t advance = std::size_t(p.step_advance()) * kBlock;
+  for_rows(p, slab, cell, in, ky, ys, [&](const Bf16* a, const Bf16* b) {
+    a += kx * kBlock;
+    for (int step = 0; step < slab.steps; ++step, a += advance, b += kBlock) {
+      _tile_stream_loadd(4, a, 64);
+      _tile_stream_loadd(6, b, 64);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_stream_loadd(7, b + 512, 64);
+      _tile_dpbf16ps(1, 4, 7);
+      _tile_stream_loadd(5, a + 512, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      _tile_dpbf16ps(3, 5, 7);
+      turner.tick();
     }
   });
 }
 
-void turn_sources(const WeightProduct& p, const Slab& slab, const Bf16* source, Bf16* xs,
-                  int thread, int team) {
-  const Interleave interleave;
-  const Slide& s = p.slide;
-  const int all_y = slab.first_row * s.stride - s.padding,
-            before_y = all_y - s.stride + s.kernel_height;
-  // The slab before has turned the rows above before_y.
-  const int first_y = slab.first_row > 0 && before_y > all_y ? before_y : all_y;
-  const std::size_t rows = all_y + (slab.rows - 1) * s.stride + s.kernel_height - first_y;
-  share_blocks(
-      p.shape.in_planes * slab.lots * rows, p.source_blocks, thread, team,
-      [&](std::size_t line, int first, int last) {
-        const std::size_t row = line % rows, lot = line / rows % slab.lots,
-                          in = line / rows / slab.lots;
-        const int y = first_y + int(row), slot = (y + s.padding) % p.source_rows();
-        turn_source_blocks(
-            p, slab, interleave,
-            source + ((slab.first_lot + lot) * p.shape.in_planes + in) * p.source.plane_size(), y,
-            first, last,
-            xs + in * p.source_plane_size() + (lot * p.source_rows() + slot) * p.source_row_size());
-      });
+// Three neighbouring taps, 16 in channels, 16 out channels: three tiles of sums. As the windows
+// move by one column, each source tile is loaded once and stays for three steps.
+CONVOY_INLINE void multiply_three(const WeightProduct& p, const Slab& slab, const Cell& cell,
+                                  int in, int ky, int half, const Bf16* ys, Turner& turner) {
+  for_rows(p, slab, cell, in, ky, ys, [&](const Bf16* a, const Bf16* b) {
+    a += half * 512;
+    _tile_stream_loadd(3, a, 64);
+    _tile_stream_loadd(4, a + kBlock, 64);
+    a += 2 * kBlock;
+#define CONVOY_STEP(first, second, third) \
+  _tile_stream_loadd(third, a, 64);       \
+  _tile_loadd(6, b, 64);                  \
+  _tile_dpbf16ps(0, first, 6);            \
+  _tile_dpbf16ps(1, second, 6);           \
+  _tile_dpbf16ps(2, third, 6);            \
+  a += kBlock;                            \
+  b += kBlock;                            \
+  turner.tick();
+    int step = 0;
+    for (; step + 2 < slab.steps; step += 3) {
+      CONVOY_STEP(3, 4, 5)
+      CONVOY_STEP(4, 5, 3)
+      CONVOY_STEP(5, 3, 4)
+    }
+    if (step++ < slab.steps) {
+      CONVOY_STEP(3, 4, 5)
+    }
+    if (step < slab.steps) {
+      CONVOY_STEP(4, 5, 3)
+    }
+#undef CONVOY_STEP
+  });
 }
 
-void turn_targets(const WeightProduct& p, const Slab& slab, const Bf16* target, Bf16* ys,
-                  int thread, int team) {
-  const Interleave interleave;
-  const std::size_t rows = slab.rows;
-  share_blocks(
-      p.shape.out_planes * slab.lots * rows, slab.steps, thread, team,
-      [&](std::size_t line, int first, int last) {
-        const std::size_t row = line % rows, lot = line / rows % slab.lots,
-                          out = line / rows / slab.lots;
-        turn_target_blocks(
-            p, slab, interleave,
-            target + ((slab.first_lot + lot) * p.shape.out_planes + out) * p.target.plane_size(),
-            slab.first_row + int(row), first, last,
-            ys + out * p.target_plane_size() + (lot * p.slab_rows + row) * p.slab_steps * kBlock);
-      });
+// The sums of three taps, `pitch` numbers apart.
+CONVOY_INLINE void start_three(const float* c, std::size_t pitch, bool fresh) {
+  if (fresh) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+  } else {
+    _tile_loadd(0, c, 128);
+    _tile_loadd(1, c + pitch, 128);
+    _tile_loadd(2, c + 2 * pitch, 128);
+  }
+}
+CONVOY_INLINE void store_three(float* c, std::size_t pitch) {
+  _tile_stored(0, c, 128);
+  _tile_stored(1, c + pitch, 128);
+  _tile_stored(2, c + 2 * pitch, 128);
 }
 
-// Adds all products of one (in plane, out plane, tap) in this slab to the accumulator tiles.
-CONVOY_INLINE void multiply_slab(const WeightProduct& p, const Slab& slab, int tap, const Bf16* xs,
-                                 const Bf16* ys) {
-  const Slide& s = p.slide;
-  const int ky = tap / s.kernel_width, kx = tap % s.kernel_width;
-  const std::size_t column = std::size_t(kx) * p.kernel_advance * kBlock,
-                    advance = std::size_t(p.step_advance) * kBlock;
-  for (int lot = 0; lot < slab.lots; ++lot) {
-    for (int row = 0; row < slab.rows; ++row) {
-      const int y = (slab.first_row + row) * s.stride + ky - s.padding;
-      if (y < 0 || y >= s.height) continue;
-      const int slot = (y + s.padding) % p.source_rows();
-      const Bf16* a =
-          xs + (std::size_t(lot) * p.source_rows() + slot) * p.source_row_size() + column;
-      const Bf16* b = ys + (std::size_t(lot) * p.slab_rows + row) * p.slab_steps * kBlock;
-      for (int step = 0; step < slab.steps; ++step, a += advance, b += kBlock) {
-        _tile_stream_loadd(4, a, 64);
-        _tile_stream_loadd(6, b, 64);
-        _tile_dpbf16ps(0, 4, 6);
-        _tile_stream_loadd(7, b + 512, 64);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_stream_loadd(5, a + 512, 64);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
+// All taps of one pair of planes.
+void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, int in,
+                   const Bf16* ys, float* sums, bool fresh, Turner& turner) {
+  const std::size_t pitch = std::size_t(p.shape.in_planes) * p.shape.out_planes * kBlock;
+  if (p.slide.kernel_width != 3 || p.step_advance() != 1) {
+    for (int tap = 0; tap < p.shape.taps; ++tap) {
+      start_sums(sums + tap * pitch, fresh);
+      multiply_tap(p, slab, cell, in, tap, ys, turner);
+      store_sums(sums + tap * pitch);
+    }
+    return;
+  }
+  for (int right = 0; right < 2; ++right) {
+    for (int ky = 0; ky < p.slide.kernel_height; ++ky) {
+      for (int half = 0; half < 2; ++half) {
+        float* c = sums + 3 * ky * pitch + half * 512 + right * 16;
+        start_three(c, pitch, fresh);
+        multiply_three(p, slab, cell, in, ky, half, ys + right * 512, turner);
+        store_three(c, pitch);
       }
     }
   }
 }
 
-struct SumsAre {
-  bool fresh;  // nothing has been added to them yet
-  bool only;   // no other slab follows
-};
-
-void multiply_share(const WeightProduct& p, const Slab& slab, const Bf16* xs, const Bf16* ys,
-                    SumsAre sums_are, float* gradient, int thread, int team) {
-  const WeightShape& w = p.shape;
-  const std::size_t total = std::size_t(w.in_planes) * w.out_planes * w.taps;
-  // Sums of a large dense layer, written once and too many for any cache, go straight to memory.
-  const bool past_cache =
-      sums_are.fresh && sums_are.only && w.size() * sizeof(float) > std::size_t(32) << 20;
-  for (std::size_t at = share(total, thread, team); at < share(total, thread + 1, team); ++at) {
-    const std::size_t tap = at % w.taps, out = at / w.taps % w.out_planes,
-                      in = at / w.taps / w.out_planes;
-    float* sums = gradient + ((tap * w.in_planes + in) * w.out_planes + out) * kBlock;
-    start_sums(sums, sums_are.fresh);
-    multiply_slab(p, slab, int(tap), xs + in * p.source_plane_size(),
-                  ys + out * p.target_plane_size());
-    if (past_cache) {
-      alignas(64) float block[kBlock];
-      store_sums(block);
-      for (int i = 0; i < kBlock; i += 16) _mm512_stream_ps(sums + i, _mm512_load_ps(block + i));
-    } else {
-      store_sums(sums);
+void multiply_cell(const WeightProduct& p, const Cell& cell, int number, Turner& turner) {
+  const Slab slab = slab_at(p, number);
+  const bool threes = p.slide.kernel_width == 3 && p.step_advance() == 1;
+  turner.pace(std::int64_t(cell.ins) * cell.outs * slab.lots * slab.rows * slab.steps *
+              (threes ? 4 * p.slide.kernel_height : p.shape.taps));
+  for (int in = 0; in < cell.ins; ++in) {
+    for (int out = 0; out < cell.outs; ++out) {
+      multiply_pair(p, slab, cell, in, cell.turned_targets(p, number, out),
+                    cell.sums + (std::size_t(cell.first_in + in) * p.shape.out_planes +
+                                 cell.first_out + out) *
+                                    kBlock,
+                    number == cell.first_slab, turner);
     }
+  }
+}
+
+void run_cell(const WeightProduct& p, const Cell& cell, const Bf16* source, const Bf16* target) {
+  Turner turner(p, cell, source, target);
+  turner.start(cell.first_slab, true);
+  turner.finish();
+  for (int number = cell.first_slab; number < cell.last_slab; ++number) {
+    if (number + 1 < cell.last_slab) {
+      turner.start(number + 1, slab_at(p, number + 1).first_row == 0);
+    } else {
+      turner.stop();
+    }
+    multiply_cell(p, cell, number, turner);
+    turner.finish();
+  }
+}
+
+// The sums of part n > 0 are at more + (n - 1) * size.
+void add_parts(const WeightProduct& p, const float* more, float* gradient, int thread, int team) {
+  const std::size_t size = p.shape.size(), vectors = size / 16;
+  for (std::size_t v = share(vectors, thread, team); v < share(vectors, thread + 1, team); ++v) {
+    __m512 sum = _mm512_loadu_ps(gradient + v * 16);
+    for (int n = 1; n < p.parts; ++n)
+      sum = _mm512_add_ps(sum, _mm512_load_ps(more + (n - 1) * size + v * 16));
+    _mm512_storeu_ps(gradient + v * 16, sum);
   }
 }
 
@@ -211,34 +188,31 @@ void multiply_share(const WeightProduct& p, const Slab& slab, const Bf16* xs, co
 
 void run_weight_product(const WeightProduct& p, const Bf16* source, const Bf16* target_gradient,
                         Bf16* turned, float* gradient) {
-  Bf16* xs = turned;
-  Bf16* ys = turned + p.source_plane_size() * p.shape.in_planes;
-  const auto parts = [](int whole, int part) { return (whole + part - 1) / part; };
-  const int row_slabs = parts(p.slide.out_height, p.slab_rows),
-            step_slabs = parts(p.steps, p.slab_steps);
-  const int slabs = parts(p.target.lots, p.slab_lots) * step_slabs * row_slabs;
-  const auto at_most = [](int left, int most) { return left < most ? left : most; };
+  const int cells = p.parts * p.in_parts * p.out_parts, slabs = p.slabs();
+  auto* more = reinterpret_cast<float*>(turned + p.cell_size() * p.slots);
   run_team(p.slots, [&](int thread, int team) {
     configure_full_tiles();
-    for (int i = 0; i < slabs;
-         ++i) {  // rows run fastest, so that a slab finds turned rows of the one before
-      const int row = i % row_slabs * p.slab_rows, step = i / row_slabs % step_slabs * p.slab_steps;
-      const int lot = i / row_slabs / step_slabs * p.slab_lots;
-      const Slab slab{.first_lot = lot,
-                      .lots = at_most(p.target.lots - lot, p.slab_lots),
-                      .first_row = row,
-                      .rows = at_most(p.slide.out_height - row, p.slab_rows),
-                      .first_step = step,
-                      .steps = at_most(p.steps - step, p.slab_steps)};
-      p.columns ? turn_columns(p, slab, xs, thread, team)
-                : turn_sources(p, slab, source, xs, thread, team);
-      turn_targets(p, slab, target_gradient, ys, thread, team);
-#pragma omp barrier
-      multiply_share(p, slab, xs, ys, {.fresh = i == 0, .only = slabs == 1}, gradient, thread,
-                     team);
-#pragma omp barrier
+    for (int at = thread; at < cells; at += team) {
+      const int out = at % p.out_parts, in = at / p.out_parts % p.in_parts,
+                part = at / p.out_parts / p.in_parts;
+      Cell cell{.first_in = int(share(p.shape.in_planes, in, p.in_parts)),
+                .ins = 0,
+                .first_out = int(share(p.shape.out_planes, out, p.out_parts)),
+                .outs = 0,
+                .first_slab = int(share(slabs, part, p.parts)),
+                .last_slab = int(share(slabs, part + 1, p.parts)),
+                .xs = turned + p.cell_size() * thread,
+                .ys = nullptr,
+                .sums = part == 0 ? gradient : more + (part - 1) * p.shape.size()};
+      cell.ins = int(share(p.shape.in_planes, in + 1, p.in_parts)) - cell.first_in;
+      cell.outs = int(share(p.shape.out_planes, out + 1, p.out_parts)) - cell.first_out;
+      cell.ys = cell.xs + p.source_plane_size() * cell.ins;
+      run_cell(p, cell, source, target_gradient);
     }
     _tile_release();
+    if (p.parts == 1) return;
+#pragma omp barrier
+    add_parts(p, more, gradient, thread, team);
   });
 }
 

@@ -1,4 +1,4 @@
-// How the products of weight gradients are cut into slabs. See product.h.
+// How the products of weight gradients are cut into cells and slabs. See product.h.
 #include <algorithm>
 
 #include "kernels/amx/product.h"
@@ -7,32 +7,38 @@ namespace convoy::amx {
 
 namespace {
 
-constexpr std::size_t kWholeBytes = 1200 << 10;
+constexpr std::size_t kWholeBytes = 1200 << 10;  // what a cell works on, in the second-level cache
 constexpr std::size_t kPairBytes = 1 << 20;
 constexpr std::size_t kMostBytes = 32 << 20;  // stays in the last-level cache
 constexpr int kFewSteps = 24;
 constexpr int kShortest = 8;  // steps of a slab that does not have whole rows
+constexpr int kParts = 8;
+constexpr int kFewPairs = 8;  // of planes: too few to share among threads
 
-// Windows of one position need no rows: a plane is one long row.
-Slide join_rows(Slide s) {
-  if (s.kernel_height != 1 || s.kernel_width != 1 || s.stride != 1 || s.padding != 0) return s;
-  if (s.height != s.out_height || s.width != s.out_width) return s;
-  s.width = s.out_width = s.width * s.height;
+// Windows of one position need neither rows nor images: a plane is one long row of blocks.
+void join_positions(WeightProduct& p) {
+  Slide& s = p.slide;
+  if (s.kernel_height != 1 || s.kernel_width != 1 || s.stride != 1 || s.padding != 0) return;
+  if (s.height != s.out_height || s.width != s.out_width) return;
+  s.width = s.out_width = p.target.blocks;
   s.height = s.out_height = 1;
-  return s;
+  p.images = kLanes;
 }
 
 void set_slab_steps(WeightProduct& p, int steps) {
   p.slab_steps = steps;
-  if (p.target.lot == kLanes) {
-    p.source_blocks = (steps - 1) * p.slide.stride + p.slide.kernel_width;
-    p.kernel_advance = 1;
-    p.step_advance = p.slide.stride;
-  } else {
-    p.source_blocks = p.slide.kernel_width * steps;
-    p.kernel_advance = steps;
-    p.step_advance = 1;
-  }
+  p.source_blocks = (steps - 1) * p.step_advance() + p.slide.kernel_width;
+}
+
+// Room for the rows of a slab and those that the next one adds.
+void set_slab_rows(WeightProduct& p, int lots, int rows) {
+  p.slab_lots = lots;
+  p.slab_rows = rows;
+  const bool only = p.slabs() == 1,
+             one_group = lots >= p.target.lots && p.slab_steps >= p.slide.out_width;
+  p.ring_rows = p.source_rows();
+  const int added = rows * p.row_stride();
+  if (!only) p.ring_rows += one_group ? added : std::max(added, p.source_rows());
 }
 
 int equal_part(int whole, int most) {
@@ -45,47 +51,86 @@ int equal_part(int whole, int most) {
 template <typename Fits>
 bool fill_slab(WeightProduct& p, int steps, Fits&& fits) {
   set_slab_steps(p, steps);
-  const int lots = p.target.lots, rows = p.slide.out_height;
-  p.slab_lots = 1;
-  for (p.slab_rows = rows; p.slab_rows > 1 && !fits();) --p.slab_rows;
+  const int lots = p.target.lots;
+  int rows = p.rows;
+  for (set_slab_rows(p, 1, rows); rows > 1 && !fits();) set_slab_rows(p, 1, --rows);
   if (!fits()) return false;
-  if (p.slab_rows < rows || steps < p.steps) {
-    p.slab_rows = equal_part(rows, p.slab_rows);
+  if (rows < p.rows || steps < p.slide.out_width) {
+    set_slab_rows(p, 1, equal_part(p.rows, rows));
     return true;
   }
-  while (p.slab_lots <= lots && fits()) ++p.slab_lots;
-  p.slab_lots = equal_part(lots, p.slab_lots - 1);
+  int many = 1;
+  for (set_slab_rows(p, 1, rows); many <= lots && fits();) set_slab_rows(p, ++many, rows);
+  set_slab_rows(p, equal_part(lots, many - 1), rows);
   return true;
 }
 
 // Rows whole if possible, else halves, quarters, ...
 template <typename Fits>
 bool cut_slab(WeightProduct& p, Fits&& fits) {
-  const int enough = std::min(kFewSteps, p.target.lots * p.slide.out_height * p.steps);
-  for (int parts = 1; parts == 1 || p.steps / parts >= kShortest; ++parts) {
-    if (!fill_slab(p, (p.steps + parts - 1) / parts, fits)) continue;
+  const int all = p.slide.out_width;
+  const int enough = std::min(kFewSteps, p.target.lots * p.rows * all);
+  for (int parts = 1; parts == 1 || all / parts >= kShortest; ++parts) {
+    if (!fill_slab(p, (all + parts - 1) / parts, fits)) continue;
     return p.slab_lots * p.slab_rows * p.slab_steps >= enough;
   }
   return false;
+}
+
+// The slabs are the same for any number of threads, as if there were two, so that no sum depends on
+// it.
+void choose_slabs(WeightProduct& p, bool in_parts) {
+  const int ins = in_parts ? p.shape.in_planes : (p.shape.in_planes + 1) / 2;
+  const auto cell = [&] {
+    return (p.source_plane_size() * ins + 2 * p.target_plane_size() * p.shape.out_planes) *
+           sizeof(Bf16);
+  };
+  // Best is a slab that stays in the second-level cache as a whole; where that gives sums of too
+  // few steps, one of which each pair of planes stays there.
+  if (cut_slab(p, [&] { return cell() <= kWholeBytes; })) return;
+  const auto pair_fits = [&] {
+    return (p.source_plane_size() + p.target_plane_size()) * sizeof(Bf16) <= kPairBytes &&
+           cell() <= kMostBytes;
+  };
+  if (cut_slab(p, pair_fits)) return;
+  set_slab_steps(p, std::min(p.slide.out_width, kFewSteps));
+  set_slab_rows(p, 1, 1);
+}
+
+// Each thread turns what it multiplies, so planes are shared so that little is turned twice; a
+// source block takes about four times as long as one of the gradient.
+void share_planes(WeightProduct& p) {
+  double least = 0;
+  for (int ins = 1; ins <= std::min(p.slots, p.shape.in_planes); ++ins) {
+    const int outs = std::min(p.slots / ins, p.shape.out_planes);
+    const int mine = (p.shape.in_planes + ins - 1) / ins,
+              yours = (p.shape.out_planes + outs - 1) / outs;
+    const double cost = 2.0 * mine * yours * p.shape.taps + 4.0 * mine + yours;
+    if (ins > 1 && cost >= least) continue;
+    least = cost;
+    p.in_parts = ins;
+    p.out_parts = outs;
+  }
 }
 
 }  // namespace
 
 WeightProduct plan_weight_product(const Layout& source, const Layout& target,
                                   const WeightShape& shape, Slide slide, int slots) {
-  WeightProduct p{.source = source, .target = target, .shape = shape, .slide = join_rows(slide)};
+  WeightProduct p{.source = source, .target = target, .shape = shape, .slide = slide};
   p.slots = slots;
-  p.steps = (p.slide.out_width * target.lot + kLanes - 1) / kLanes;
-  // Best is a slab that stays in the second-level cache as a whole; where that gives sums of too
-  // few steps, one of which each pair of planes stays there.
-  if (cut_slab(p, [&] { return p.turned_size() * sizeof(Bf16) <= kWholeBytes; })) return p;
-  const auto pair_fits = [&] {
-    return (p.source_plane_size() + p.target_plane_size()) * sizeof(Bf16) <= kPairBytes &&
-           p.turned_size() * sizeof(Bf16) <= kMostBytes;
-  };
-  if (cut_slab(p, pair_fits)) return p;
-  set_slab_steps(p, std::min(p.steps, kFewSteps));
-  p.slab_lots = p.slab_rows = 1;
+  p.images = target.lot;
+  join_positions(p);
+  p.rows = (p.slide.out_height + p.block_rows() - 1) / p.block_rows();
+  if (p.slide.kernel_height == 1 && p.slide.padding == 0) p.row_advance = p.slide.stride;
+  if (p.slide.kernel_width == 1) p.column_advance = p.slide.stride;
+  const bool in_parts = slide.columns || shape.in_planes * shape.out_planes < kFewPairs;
+  choose_slabs(p, in_parts);
+  if (in_parts) {
+    p.parts = std::min(kParts, p.slabs());
+  } else {
+    share_planes(p);
+  }
   return p;
 }
 
