@@ -100,6 +100,9 @@ void ControlLink::take(const ControlMessage& message) {
     case ControlKind::table:
       if (message.texts.size() == static_cast<std::size_t>(size_)) table_ = message.texts;
       break;
+    case ControlKind::connected:
+      all_connected_ = true;
+      break;
     case ControlKind::refused:
       if (!message.texts.empty()) refusal_ = message.texts[0];
       break;
@@ -153,16 +156,32 @@ std::vector<std::string> ControlLink::join(const RankHello& hello, double timeou
   const Patience patience(timeout_s);
   std::unique_lock lock(mutex_);
   for (;;) {
-    if (!refusal_.empty())
-      throw TransportError(
-          fmt::format("rank {}: the rendezvous at {} refused: {}", rank_, endpoint_, refusal_));
-    if (!losses_.empty()) throw PeerLost(losses_[0].rank, losses_[0].why);
-    if (rendezvous_lost_)
-      throw TransportError(fmt::format("rank {}: no rendezvous at {}", rank_, endpoint_));
+    check_joining();
     if (!table_.empty()) return table_;
     if (!patience.wait(changed_, lock) && patience.over())
       throw TransportError(fmt::format("rank {}: after {} s at the rendezvous {}, {}", rank_,
                                        timeout_s, endpoint_, missing_ranks(lock)));
+  }
+}
+
+void ControlLink::check_joining() {
+  if (!refusal_.empty())
+    throw TransportError(
+        fmt::format("rank {}: the rendezvous at {} refused: {}", rank_, endpoint_, refusal_));
+  if (!losses_.empty()) throw PeerLost(losses_[0].rank, losses_[0].why);
+  if (rendezvous_lost_)
+    throw TransportError(fmt::format("rank {}: no rendezvous at {}", rank_, endpoint_));
+}
+
+void ControlLink::await_connected(double timeout_s) {
+  post({.kind = ControlKind::connected, .rank = rank_});
+  const Patience patience(timeout_s);
+  std::unique_lock lock(mutex_);
+  while (!all_connected_) {
+    check_joining();
+    if (!patience.wait(changed_, lock) && patience.over())
+      throw TransportError(
+          fmt::format("rank {}: some ranks found no connection with each other", rank_));
   }
 }
 

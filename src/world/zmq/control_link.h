@@ -35,6 +35,9 @@ class ControlLink {
   // Says hello; gives the endpoints of all ranks when all have come. Throws TransportError.
   std::vector<std::string> join(const RankHello& hello, double timeout_s);
 
+  // This rank has all its connections; returns when every rank has. Throws TransportError.
+  void await_connected(double timeout_s);
+
   std::vector<Loss> take_losses();
   bool rendezvous_lost();
 
@@ -54,6 +57,7 @@ class ControlLink {
   double send_waiting();  // gives the time to sleep
   void post(ControlMessage message);
   bool post_and_await_answer(ControlMessage message);
+  void check_joining();
   std::string missing_ranks(std::unique_lock<std::mutex>& lock);
 
   const int rank_;
@@ -69,6 +73,7 @@ class ControlLink {
   bool ending_ = false;
   std::deque<ControlMessage> outbox_;
   std::vector<std::string> table_;
+  bool all_connected_ = false;
   std::string refusal_;
   std::optional<std::vector<std::uint64_t>> missing_;
   std::vector<Loss> losses_;

@@ -34,12 +34,16 @@ void Mesh::watch_connections() {
   while (const auto event = monitor_.next()) {
     if (event->kind == ZmqMonitor::Kind::refused) strangers_.note();
     if (event->kind != ZmqMonitor::Kind::disconnected) continue;
-    for (Peer& peer : peers_)
-      if (peer.connection == event->connection && peer.out) {
-        peer.connection = -1;
-        peer.cut = true;
-        ++troubled_;
-      }
+    const auto peer = std::find_if(peers_.begin(), peers_.end(), [&](const Peer& one) {
+      return one.connection == event->connection;
+    });
+    if (peer == peers_.end()) {
+      strangers_.note();
+      continue;
+    }
+    peer->connection = -1;
+    peer->cut = true;
+    ++troubled_;
   }
 }
 

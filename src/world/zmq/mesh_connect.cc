@@ -56,7 +56,7 @@ void Mesh::connect(const std::vector<int>& peers, const std::vector<std::string>
   while (!waiting.empty() || !connected()) {
     progress();
     for (const int rank : peers)
-      if (peers_[rank].suspicion || (!peers_[rank].out && !peers_[rank].said_bye))
+      if (peers_[rank].suspicion || !peers_[rank].out)
         throw PeerLost(rank, "it ended while the ranks connected");
     std::vector<ZmqSocket*> watched = sockets();
     for (auto one = waiting.begin(); one != waiting.end();) {

@@ -115,7 +115,8 @@ std::vector<std::byte> encode_control(const ControlMessage& message) {
 std::optional<ControlMessage> decode_control(std::span<const std::byte> bytes) {
   if (bytes.size() < 16) return std::nullopt;
   ControlMessage message{.kind = get<ControlKind>(bytes, 0), .rank = get<std::int32_t>(bytes, 4)};
-  if (message.kind < ControlKind::hello || message.kind > ControlKind::missing) return std::nullopt;
+  if (message.kind < ControlKind::hello || message.kind > ControlKind::connected)
+    return std::nullopt;
   if (bytes[1] != std::byte{} || bytes[2] != std::byte{} || bytes[3] != std::byte{})
     return std::nullopt;
   const std::size_t numbers = get<std::uint32_t>(bytes, 8), texts = get<std::uint32_t>(bytes, 12);

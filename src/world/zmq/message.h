@@ -66,6 +66,7 @@ enum class ControlKind : std::uint8_t {
                    // {place} for every rank
   who_is_missing,  // rank to rendezvous: asks for missing
   missing,         // answer: numbers {rank...}
+  connected,       // rank to rendezvous: it has connections with all others; to all, when all have
 };
 
 struct ControlMessage {

@@ -29,6 +29,8 @@ class Rendezvous::Server {
   struct Member {
     std::optional<RankHello> hello;
     std::string line;  // the routing id of its connection
+    int connection = -1;
+    bool connected = false;
     bool left = false;
     std::optional<std::string> lost;
     std::optional<Position> position;
@@ -36,8 +38,9 @@ class Rendezvous::Server {
   };
 
   void serve();
-  void take(const std::string& line, const ControlMessage& message);
-  void take_hello(const std::string& line, const ControlMessage& message);
+  void take(const std::string& line, int connection, const ControlMessage& message);
+  void take_hello(const std::string& line, int connection, const ControlMessage& message);
+  void watch_connections();
   std::string refusal(const RankHello& hello, std::uint64_t size) const;
   void lose(int rank, const std::string& why, bool tell_launcher);
   void tell(const std::string& line, const ControlMessage& message);
@@ -98,14 +101,13 @@ void Rendezvous::Server::serve() {
       const auto message = parts.size() == 2 ? decode_control(parts[1].bytes()) : std::nullopt;
       const std::lock_guard lock(mutex_);
       if (message)
-        take(std::string(parts[0].text()), *message);
+        take(std::string(parts[0].text()), parts[1].connection(), *message);
       else
         strangers_.note();
     }
-    while (const auto event = monitor_.next())
-      if (event->kind == ZmqMonitor::Kind::refused) strangers_.note();
     {
       const std::lock_guard lock(mutex_);
+      watch_connections();
       for (const Announcement& one : std::exchange(announcements_, {}))
         lose(one.rank, one.why, false);
       if (ending_) return;
@@ -114,8 +116,24 @@ void Rendezvous::Server::serve() {
   }
 }
 
-void Rendezvous::Server::take(const std::string& line, const ControlMessage& message) {
-  if (message.kind == ControlKind::hello) return take_hello(line, message);
+// Who goes without having said hello was a stranger.
+void Rendezvous::Server::watch_connections() {
+  while (const auto event = monitor_.next()) {
+    if (event->kind == ZmqMonitor::Kind::refused) strangers_.note();
+    if (event->kind != ZmqMonitor::Kind::disconnected) continue;
+    const auto member = std::find_if(members_.begin(), members_.end(), [&](const Member& one) {
+      return one.connection == event->connection;
+    });
+    if (member == members_.end())
+      strangers_.note();
+    else
+      member->connection = -1;
+  }
+}
+
+void Rendezvous::Server::take(const std::string& line, int connection,
+                              const ControlMessage& message) {
+  if (message.kind == ControlKind::hello) return take_hello(line, connection, message);
   const auto found = rank_of_line_.find(line);
   if (found == rank_of_line_.end()) return strangers_.note();
   const int rank = found->second;
@@ -124,6 +142,12 @@ void Rendezvous::Server::take(const std::string& line, const ControlMessage& mes
     case ControlKind::failed:
       lose(rank, message.texts.empty() ? "it failed" : message.texts[0], true);
       return tell(line, {.kind = ControlKind::heard, .rank = rank});
+    case ControlKind::connected:
+      member.connected = true;
+      if (std::all_of(members_.begin(), members_.end(),
+                      [](const Member& one) { return one.connected; }))
+        tell_all({.kind = ControlKind::connected}, -1);
+      return;
     case ControlKind::leaving:
       member.left = true;
       return tell(line, {.kind = ControlKind::heard, .rank = rank});
@@ -168,7 +192,8 @@ std::string Rendezvous::Server::refusal(const RankHello& hello, std::uint64_t si
   return "";
 }
 
-void Rendezvous::Server::take_hello(const std::string& line, const ControlMessage& message) {
+void Rendezvous::Server::take_hello(const std::string& line, int connection,
+                                    const ControlMessage& message) {
   if (message.numbers.size() != 2 || message.texts.size() != 4) return strangers_.note();
   const RankHello hello{.job_id = message.texts[0],
                         .rank = message.rank,
@@ -184,6 +209,8 @@ void Rendezvous::Server::take_hello(const std::string& line, const ControlMessag
   Member& member = members_[hello.rank];
   member.hello = hello;
   member.line = line;
+  watch_connections();  // events of an older connection with the same descriptor come before this
+  member.connection = connection;
   rank_of_line_[line] = hello.rank;
   for (int rank = 0; rank < options_.size; ++rank)
     if (members_[rank].lost)

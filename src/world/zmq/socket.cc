@@ -138,8 +138,8 @@ void ZmqSocket::serve_curve(const JobKeys& keys) {
   set(socket_, ZMQ_ZAP_DOMAIN, std::string("convoy"));
 }
 
-void ZmqSocket::use_curve(const JobKeys& keys) {
-  set(socket_, ZMQ_CURVE_SERVERKEY, keys.public_key);
+void ZmqSocket::use_curve(const JobKeys& keys, const std::string& server_public_key) {
+  set(socket_, ZMQ_CURVE_SERVERKEY, server_public_key);
   set(socket_, ZMQ_CURVE_PUBLICKEY, keys.public_key);
   set(socket_, ZMQ_CURVE_SECRETKEY, keys.secret_key);
 }

@@ -58,7 +58,9 @@ class ZmqSocket {
   ZmqSocket& operator=(ZmqSocket&& other) noexcept;
 
   void serve_curve(const JobKeys& keys);  // who connects must have these keys (see Gatekeeper)
-  void use_curve(const JobKeys& keys);    // connects to a server with the same keys
+  // Connects to a server with the same keys, or with another public one.
+  void use_curve(const JobKeys& keys) { use_curve(keys, keys.public_key); }
+  void use_curve(const JobKeys& keys, const std::string& server_public_key);
   void heartbeat(double interval_s, double timeout_s);
   void never_reconnect();
   void limit_message_bytes(std::size_t bytes);  // a longer one ends its connection

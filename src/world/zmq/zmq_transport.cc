@@ -5,16 +5,27 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "world/agreement.h"
+#include "world/launch/address.h"
 #include "world/patience.h"
 #include "world/zmq/control_link.h"
 #include "world/zmq/gatekeeper.h"
 #include "world/zmq/local_host.h"
 #include "world/zmq/mesh.h"
-#include "world/zmq/own_address.h"
 #include "world/zmq/rendezvous.h"
 
 namespace convoy {
 namespace {
+
+// Where to listen: on the way to the rendezvous, unless the job says otherwise.
+std::string own_address(const Job& job) {
+  if (!job.address.empty()) return job.address;
+  const std::size_t begin = job.rendezvous.find("://") + 3, end = job.rendezvous.rfind(':');
+  const std::string own = route_towards(job.rendezvous.substr(begin, end - begin));
+  if (own.empty())
+    throw TransportError(fmt::format("rank {}: no way to {}", job.rank, job.rendezvous));
+  return own;
+}
 
 class ZmqTransport final : public RendezvousTransport {
  public:
@@ -66,8 +77,7 @@ ZmqTransport::ZmqTransport(const Job& job, double timeout_s)
     : job_(job),
       inbox_(job.size),
       gatekeeper_(context_, job.keys),
-      mesh_(context_, job_, job.address.empty() ? address_towards(job.rendezvous) : job.address,
-            inbox_, bell_),
+      mesh_(context_, job_, own_address(job), inbox_, bell_),
       control_(context_, job_, [this] { bell_.ring(); }) {
   const Patience patience(timeout_s);
   std::string host = "unknown";
@@ -76,12 +86,13 @@ ZmqTransport::ZmqTransport(const Job& job, double timeout_s)
                                                             .rank = job.rank,
                                                             .host = host,
                                                             .pid = getpid(),
-                                                            .build = build_id(),
+                                                            .build = program_build(),
                                                             .endpoint = mesh_.endpoint()},
                                                            timeout_s);
   if (job.segment_fd >= 0 && job.ranks_of_host().size() > 1)
     local_ = std::make_unique<LocalHost>(job_, inbox_, bell_, mesh_, patience.left_s());
   mesh_.connect(remote_ranks(), endpoints, control_, patience.left_s());
+  control_.await_connected(patience.left_s());
 }
 
 std::vector<int> ZmqTransport::remote_ranks() const {

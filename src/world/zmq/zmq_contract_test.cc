@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "world/transport_contract.h"
+#include "world/zmq/zmq_test_support.h"
+
+namespace convoy {
+namespace {
+
+ContractWorld threads(std::string name, ZmqTestOptions options) {
+  const auto run = [options](int size, const ContractBody& body) {
+    ZmqTestOptions sized = options;
+    sized.size = size;
+    run_zmq_threads(sized, body);
+  };
+  return {.name = std::move(name), .run = run};
+}
+
+void run_processes(int size, const ContractBody& body) {
+  ZmqProcesses ranks(size, [&](World world) { body(world, [] { kill(getpid(), SIGKILL); }); });
+  const TestJob job({.size = size});
+  ranks.start(job);
+  std::string broken;
+  for (int rank = 0; rank < size; ++rank) {
+    const int status = ranks.wait(rank);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) continue;
+    if (status != 0) broken += fmt::format(" {}", rank);
+  }
+  if (!broken.empty()) throw std::runtime_error("the contract is broken at ranks" + broken);
+}
+
+}  // namespace
+
+std::vector<ContractWorld> zmq_contract_worlds() {
+  return {threads("zmq", {}),
+          threads("zmq_plain", {.encrypt = false}),
+          threads("zmq_hosts", {.encrypt = false, .hosts = 2}),
+          {.name = "zmq_processes", .run = run_processes}};
+}
+
+}  // namespace convoy
