@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "world/job.h"
 
 #ifndef CONVOY_VERSION
 #define CONVOY_VERSION "unknown"
@@ -33,8 +34,10 @@ std::string one_line(std::string text) {
   return line;
 }
 
-int complain(int code, const std::string& text) {
+// `lost` is the peer whose loss is the cause, if one is.
+int complain(int code, const std::string& text, int lost = -1) {
   std::fflush(stdout);
+  report_failure(one_line(text), lost);
   tell(stderr, fmt::format("convoy: {}\n", one_line(text)));
   return code;
 }
@@ -68,7 +71,7 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error) {
   const std::string help = fmt::format("{} --help", full_name(command));
   const std::vector<std::string> extras = app.remaining(true);
   const std::vector<std::string> commands = command_names(command);
-  if (!extras.empty()) {
+  if (!extras.empty() && extras.front() != "--") {  // what follows -- belongs to another program
     const std::string& extra = extras.front();
     if (extra.starts_with("-")) {
       const std::string word = extra.substr(0, extra.find('='));
@@ -109,6 +112,10 @@ int run(CLI::App& app, int argc, const char* const* argv) {
   } catch (const Interrupted&) {
     std::fflush(stdout);
     return 130;
+  } catch (const Ended& end) {
+    return *end.what() ? complain(end.code(), end.what()) : end.code();
+  } catch (const PeerLost& error) {
+    return complain(1, error.what(), error.rank());
   } catch (const std::bad_alloc&) {
     return complain(1,
                     "out of memory: try a smaller --batch, a smaller --input or a smaller network");
@@ -134,6 +141,7 @@ int run_program(int argc, const char* const* argv) {
   add_data_command(app);
   add_bench_command(app);
   add_doctor_command(app);
+  add_launch_command(app);
   return run(app, argc, argv);
 }
 

@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 namespace convoy {
 
@@ -14,11 +16,24 @@ void add_zoo_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
+void add_launch_command(CLI::App& app);
 
 // The command stopped because the user asked it to: exit code 130, nothing more to say.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
+};
+
+// The command ended with this exit code; `why`, where there is one, is its line on standard error.
+class Ended : public std::exception {
+ public:
+  Ended(int code, std::string why) : code_(code), why_(std::move(why)) {}
+  int code() const { return code_; }
+  const char* what() const noexcept override { return why_.c_str(); }
+
+ private:
+  int code_;
+  std::string why_;
 };
 
 // The answer of --json: one object on one line, the last of standard output.

@@ -32,6 +32,8 @@ struct Job {
   bool encrypt = true;  // false: the data of messages in plain; hello and control are authenticated
                         // all the same
   double heartbeat_deadline_s = 5;
+  int cores = 0;  // that the rank may count on: the threads to compute with; 0: all of the host
+  bool oversubscribed = false;  // the host has more ranks than cores: waiting must not spin
 
   std::vector<int> ranks_of_host() const;  // those that share the own rank's host, ascending
 
@@ -43,8 +45,21 @@ struct Job {
 // so that no key shows in a command line or an environment.
 inline constexpr const char* kJobVariable = "CONVOY_JOB_FD";
 
-// The Job that this process was started with. Nothing when the launcher did not start it.
+// The Job that this process was started with. Nothing when the launcher did not start it. Throws
+// ConfigError where something between the launcher and this process closed the descriptor.
 std::optional<Job> job_of_process();
+
+// Tells the launcher why this process is about to fail, for its one line about the end of the job;
+// `lost` is the peer whose loss is the cause, -1 where it is another. Does nothing where no
+// launcher started the process.
+void report_failure(const std::string& why, int lost = -1) noexcept;
+
+// What the process behind a Job's descriptor has reported; empty `why`: nothing.
+struct FailureReport {
+  std::string why;
+  int lost = -1;
+};
+FailureReport read_failure_report(int job_fd);
 
 // A rank's Runtime and Transport, alive as long as this.
 class Membership {
@@ -54,6 +69,7 @@ class Membership {
 };
 
 // Enters the job: returns when every rank is there, or throws TransportError after `timeout_s`.
+// Ranks that run another build or other arguments than rank 0 make it throw ConfigError everywhere.
 std::unique_ptr<Membership> join(const Job& job, double timeout_s);
 
 }  // namespace convoy

@@ -1,0 +1,89 @@
+// A program for the tests of the launcher: joins its job and does what its first argument says.
+//   ring           passes a number round all ranks and prints it
+//   wait FOLDER    leaves its process id in FOLDER, meets all others, and waits for what never
+//   comes secrets        says whether the job's secret key shows in its arguments or environment
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "base/file.h"
+#include "world/job.h"
+
+#ifdef CONVOY_OTHER_BUILD
+extern const char* const kOther;
+const char* const kOther = "the same source, but another build";
+#endif
+
+namespace convoy {
+namespace {
+
+constexpr double kTimeout_s = 60;
+
+int around(Transport& transport) {
+  const int rank = transport.rank(), size = transport.size();
+  int sum = 0;
+  const auto bytes = std::as_writable_bytes(std::span(&sum, 1));
+  if (rank > 0) transport.wait(transport.recv(rank - 1, 1, bytes), kTimeout_s);
+  sum += rank;
+  transport.wait(transport.send((rank + 1) % size, 1, bytes), kTimeout_s);
+  if (rank == 0) transport.wait(transport.recv(size - 1, 1, bytes), kTimeout_s);
+  return sum;
+}
+
+void ring(World world) {
+  const int sum = around(world.transport);
+  if (world.transport.rank() == 0) fmt::print("sum {}\n", sum);
+  world.transport.close(kTimeout_s);
+}
+
+void wait(World world, const std::string& folder) {
+  Transport& transport = world.transport;
+  write_file_atomically(fmt::format("{}/pid-{}", folder, transport.rank()),
+                        std::to_string(::getpid()));
+  around(transport);
+  if (transport.rank() == 0) fmt::print(stderr, "all ready\n");
+  std::byte nothing[1];
+  transport.wait(transport.recv(kAnyRank, 2, nothing), kTimeout_s);
+}
+
+void secrets(const Job& job) {
+  for (const char* file : {"/proc/self/environ", "/proc/self/cmdline"}) {
+    const std::vector<std::uint8_t> bytes = read_file(file);
+    const std::string text(bytes.begin(), bytes.end());
+    if (job.keys.secret_key.empty() || text.find(job.keys.secret_key) != std::string::npos)
+      throw ConfigError("the secret key is missing, or in {}", file);
+  }
+  fmt::print("hidden\n");
+}
+
+void run(const std::string& what, const std::string& folder) {
+  const std::optional<Job> job = job_of_process();
+  if (!job) throw ConfigError("start it with convoy launch");
+  const std::unique_ptr<Membership> membership = join(*job, kTimeout_s);
+  if (what == "wait") return wait(membership->world(), folder);
+  if (what == "secrets") secrets(*job);
+  ring(membership->world());
+}
+
+}  // namespace
+}  // namespace convoy
+
+int main(int argc, char** argv) {
+  int lost = -1;
+  std::string why;
+  try {
+    convoy::run(argc > 1 ? argv[1] : "ring", argc > 2 ? argv[2] : "");
+    return 0;
+  } catch (const convoy::PeerLost& error) {
+    lost = error.rank();
+    why = error.what();
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  convoy::report_failure(why, lost);
+  fmt::print(stderr, "probe: {}\n", why);
+  return 1;
+}
