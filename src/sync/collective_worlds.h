@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "world/inproc/inproc.h"
+#include "world/shm/shm_test_support.h"
+#include "world/sim/sim.h"
 
 namespace convoy {
 
@@ -27,10 +29,18 @@ inline std::vector<CollectiveWorld> collective_worlds() {
       run_inproc(size, {.host_of = hosts_of(size, per_host)}, body);
     };
   };
-  return {{"inproc_one_host", inproc(1000)},
-          {"inproc_hosts_of_2", inproc(2)},
-          {"inproc_hosts_of_3", inproc(3)},
-          {"inproc_alone", inproc(1)}};
+  const auto sim = [](int per_host, std::uint64_t seed) {
+    return [per_host, seed](int size, const RankBody& body) {
+      run_sim({.ranks = size, .host_of = hosts_of(size, per_host)}, {.seed = seed}, body);
+    };
+  };
+  const auto processes = [](int size, const RankBody& body) {
+    shm::run_processes(shm::small_segment(size), body);
+  };
+  return {{"inproc_one_host", inproc(1000)}, {"inproc_hosts_of_2", inproc(2)},
+          {"inproc_hosts_of_3", inproc(3)},  {"inproc_alone", inproc(1)},
+          {"sim_alone", sim(1, 0)},          {"sim_hosts_of_4", sim(4, 7)},
+          {"shm_processes", processes}};
 }
 
 }  // namespace convoy

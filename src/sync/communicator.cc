@@ -204,20 +204,38 @@ void Communicator::publish(const std::string& place) {
   transport_.publish(position_);
 }
 
-// Rank a lost rank b and left, so that c lost a: c should name b. Follows what the lost ranks said
-// last; a circle (both ends of a cut name each other) ends it.
-int Communicator::first_lost(int rank) const {
-  for (int hops = 0; hops < size(); ++hops) {
-    const std::optional<Sighting> seen = transport_.last_seen(rank);
-    if (!seen) return rank;
-    const std::string_view place = seen->position.place.data();
-    if (!place.starts_with(kLostPrefix)) return rank;
-    int next = -1;
-    std::from_chars(place.data() + kLostPrefix.size(), place.data() + place.size(), next);
-    if (next < 0 || next >= transport_.size() || next == transport_.rank()) return rank;
-    rank = next;
+// Whom a rank that gave up has lost; -1 if it did not say so.
+int Communicator::lost_by(int rank) const {
+  const std::optional<Sighting> seen = transport_.last_seen(rank);
+  if (!seen) return -1;
+  const std::string_view place = seen->position.place.data();
+  if (!place.starts_with(kLostPrefix)) return -1;
+  int lost = -1;
+  std::from_chars(place.data() + kLostPrefix.size(), place.data() + place.size(), lost);
+  return lost < transport_.size() && lost != transport_.rank() ? lost : -1;
+}
+
+// Rank a lost rank b and left, so that this rank lost a: it should name b. Follows what the lost
+// ranks said last. Two that lost each other (the link between them is cut, or one of them is cut
+// off) are both named, first the one that more ranks have lost.
+Communicator::Culprit Communicator::first_lost(int rank) const {
+  std::vector<int> chain{rank};
+  while (true) {
+    const int next = lost_by(chain.back());
+    if (next < 0) return {.rank = chain.back()};
+    const auto met = std::find(chain.begin(), chain.end(), next);
+    if (met == chain.end()) {
+      chain.push_back(next);
+      continue;
+    }
+    const auto accusers = [&](int accused) {
+      return std::count_if(group_.ranks.begin(), group_.ranks.end(), [&](int other) {
+        return other != transport_.rank() && lost_by(other) == accused;
+      });
+    };
+    const int other = chain.back();
+    return accusers(next) > accusers(other) ? Culprit{next, other} : Culprit{other, next};
   }
-  return rank;
 }
 
 std::vector<int> Communicator::absent() const {
@@ -264,13 +282,14 @@ void Communicator::explain(const Intent& intent, Handshake& handshake) {
   try {
     throw;
   } catch (const PeerLost& lost) {
-    const int rank = first_lost(lost.rank());
-    publish(fmt::format("{}{}", kLostPrefix, rank));
+    const Culprit culprit = first_lost(lost.rank());
+    publish(fmt::format("{}{}", kLostPrefix, culprit.rank));
     const std::string prefix = fmt::format("rank {} is lost: ", lost.rank());
     std::string why = lost.what();
     if (why.starts_with(prefix)) why.erase(0, prefix.size());
-    if (rank != lost.rank()) why = fmt::format("rank {}, which left, said so", lost.rank());
-    throw PeerLost(rank, fmt::format("{}, during {}", why, what));
+    if (culprit.rank != lost.rank()) why = fmt::format("rank {}, which left, said so", lost.rank());
+    if (culprit.or_else >= 0) why = fmt::format("it and rank {} lost each other", culprit.or_else);
+    throw PeerLost(culprit.rank, fmt::format("{}, during {}", why, what));
   } catch (const DeadlineExceeded&) {
     const std::vector<int> missing = absent();
     const std::string text = whereabouts(missing);

@@ -80,7 +80,12 @@ class Communicator {
   [[noreturn]] void explain(const Intent& intent, Handshake& handshake);
   std::vector<int> absent() const;  // who has not come to the present operation
   std::string whereabouts(std::span<const int> missing) const;
-  int first_lost(int rank) const;
+  struct Culprit {
+    int rank = 0;
+    int or_else = -1;  // the other of two that lost each other
+  };
+  int lost_by(int rank) const;
+  Culprit first_lost(int rank) const;
 
   Runtime& runtime_;
   Transport& transport_;

@@ -99,13 +99,14 @@ void Handshake::compare() {
 }
 
 Completion Handshake::wait_beside(Ticket ticket, int rank, double timeout_s) {
+  constexpr double kTooShort_s = 1e-9;  // what is left by rounding; a virtual clock may be coarser
   const double end_s = runtime_.now_s() + timeout_s;
-  for (double left_s = timeout_s; left_s > 0; left_s = end_s - runtime_.now_s()) {
+  for (double left_s = timeout_s; left_s > kTooShort_s; left_s = end_s - runtime_.now_s()) {
     if (!receiving_) return transport_.wait(ticket, left_s);
     const std::array<Ticket, 2> tickets{recv_, ticket};
     const std::optional<Completion> done = transport_.wait_any(tickets, left_s);
     if (!done) {
-      woken_ = runtime_.now_s() < end_s || woken_;
+      woken_ = runtime_.now_s() + kTooShort_s < end_s || woken_;
       continue;
     }
     if (done->ticket == ticket) return *done;

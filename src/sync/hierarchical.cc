@@ -48,8 +48,10 @@ class HostReduction {
       barrier();
       if (index_ == 0) ring(operation_.among(team_.leaders()), shared);
       barrier();
-      if (index_ != 0 && !shared.empty())
+      if (index_ != 0 && !shared.empty()) {
         std::memcpy(shared.data(), team_.of(0, shared.data()), shared.size());
+        team_.moved(2 * shared.size());
+      }
     }
     barrier();
   }
@@ -67,11 +69,13 @@ class HostReduction {
     combine_all(operation_.element, operation_.reduction, factor,
                 {const_cast<const std::byte* const*>(sources.data()), sources.size()}, targets,
                 bytes / operation_.width());
+    team_.moved(bytes * (sources.size() + targets.size()));
   }
   void copy_to_others(std::span<const std::byte> chunk, std::span<std::byte* const> all) {
     if (chunk.empty()) return;
     for (std::byte* other : all)
       if (other != chunk.data()) std::memcpy(other, chunk.data(), chunk.size());
+    team_.moved(chunk.size() * all.size());
   }
 
   const Operation& operation_;
@@ -112,6 +116,7 @@ void hierarchical(const Operation& operation, std::span<std::byte> buffer) {
     reduction.barrier();
     reduction.run(staged);
     std::memcpy(part.data(), staged.data(), part.size());
+    team->moved(4 * part.size());
   }
 }
 

@@ -38,6 +38,10 @@ class HostTeam {
   void barrier(double timeout_s) {
     if (local_size_ > 1) memory_->barrier(timeout_s);
   }
+  // The time for so many bytes read and written passes, where time is virtual.
+  void moved(std::size_t bytes) {
+    if (memory_) memory_->moved(bytes);
+  }
 
  private:
   void sort_ranks(const Group& world, std::span<const std::int64_t> leader_of);
