@@ -88,6 +88,14 @@ void Links::cut(int rank, int peer, SimTime from, SimTime until) {
   troubles_.push_back({rank, peer, 0, from, until});
 }
 
+bool Links::holds_back(int rank, int peer, SimTime told, SimTime now) const {
+  for (const Trouble& trouble : troubles_)
+    if (trouble.factor == 0 && trouble.joins(rank, peer) && told >= trouble.from &&
+        now < trouble.until)
+      return true;
+  return false;
+}
+
 // What cuts do to a message. A later message must not come before an earlier one because the link
 // was slow or cut in between.
 void Links::delay(int from, int to, Departure& departure) {

@@ -27,6 +27,8 @@ class Links {
   void slow(int rank, int peer, double factor, SimTime from, SimTime until);
   // In that time heads do not arrive but wait for its end; kNever: they are lost.
   void cut(int rank, int peer, SimTime from, SimTime until);
+  // Whether a cut holds back at `now` what one of them told the other at `told`.
+  bool holds_back(int rank, int peer, SimTime told, SimTime now) const;
 
   int host_of(int rank) const { return host_of_[rank]; }
 

@@ -95,10 +95,9 @@ TaskId SimNetwork::arrive_head(std::uint32_t index) {
   Rank& sender = ranks_[message.from];
   // What had not left the sender when it died is lost with it.
   if (sender.end == End::lost && message.sent > sender.ended) [[unlikely]] {
-    --sender.under_way;
-    const int from = message.from;
+    if (--sender.under_way == 0)
+      scheduler_.at(std::max(scheduler_.now(), sender.tell), departure, message.from);
     drop(index);
-    tell(from);
     return kNoTask;
   }
   scheduler_.at(
@@ -155,8 +154,9 @@ void SimNetwork::publish(int rank, const Position& position) {
   seen_[rank] = {position, scheduler_.now()};
 }
 
-std::optional<Sighting> SimNetwork::last_seen(int rank) const {
+std::optional<Sighting> SimNetwork::last_seen(int viewer, int rank) const {
   if (!seen_[rank]) return std::nullopt;
+  if (links_.holds_back(viewer, rank, seen_[rank]->when, scheduler_.now())) return std::nullopt;
   return Sighting{seen_[rank]->position, to_seconds(scheduler_.now() - seen_[rank]->when)};
 }
 

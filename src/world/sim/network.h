@@ -45,7 +45,7 @@ class SimNetwork final : public Scheduler::Handler {
   void on_departure(std::function<void(int rank)> listener) { listeners_.push_back(listener); }
 
   void publish(int rank, const Position& position);
-  std::optional<Sighting> last_seen(int rank) const;
+  std::optional<Sighting> last_seen(int viewer, int rank) const;
 
   TaskId handle(int kind, std::uint32_t index) override;
   std::string waits_for(int rank) override;

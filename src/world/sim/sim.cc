@@ -27,7 +27,7 @@ class SimTransport final : public Transport {
   void cancel(Ticket ticket) override { network_.cancel(rank_, ticket); }
   void wake() override { network_.wake(rank_); }
   void publish(const Position& position) override { network_.publish(rank_, position); }
-  std::optional<Sighting> last_seen(int rank) override { return network_.last_seen(rank); }
+  std::optional<Sighting> last_seen(int rank) override { return network_.last_seen(rank_, rank); }
   void close(double timeout_s) override { network_.close(rank_, timeout_s); }
   HostMemory* host_memory() override { return &memory_; }
   bool carries_bytes() const override { return network_.carries_bytes(); }
