@@ -37,14 +37,16 @@ std::vector<ContractCase> death_contract_cases();  // some die
 
 std::vector<ContractWorld> inproc_contract_worlds();
 std::vector<ContractWorld> sim_contract_worlds();
+std::vector<ContractWorld> shaped_contract_worlds();
 std::vector<ContractWorld> shm_contract_worlds();
 std::vector<ContractWorld> zmq_contract_worlds();
 std::vector<ContractWorld> mpi_contract_worlds();  // none unless mpirun started this program
 
 inline std::vector<ContractWorld> contract_worlds() {
   std::vector<ContractWorld> worlds;
-  for (const auto& list : {inproc_contract_worlds(), sim_contract_worlds(), shm_contract_worlds(),
-                           zmq_contract_worlds(), mpi_contract_worlds()})
+  for (const auto& list :
+       {inproc_contract_worlds(), sim_contract_worlds(), shaped_contract_worlds(),
+        shm_contract_worlds(), zmq_contract_worlds(), mpi_contract_worlds()})
     worlds.insert(worlds.end(), list.begin(), list.end());
   return worlds;
 }

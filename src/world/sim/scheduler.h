@@ -3,6 +3,7 @@
 // costs one switch, and a wait that ends at once costs none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -18,9 +19,13 @@ namespace convoy {
 using SimTime = std::uint64_t;  // picoseconds
 inline constexpr SimTime kNever = ~SimTime{0};
 
-inline SimTime to_sim_time(double seconds) {  // kNever for what lies beyond half a year
+// Rounds up, so that whoever waits for the rest of a time makes progress. kNever for what lies
+// beyond half a year.
+inline SimTime to_sim_time(double seconds) {
   if (!(seconds < 1.6e7)) return kNever;
-  return seconds <= 0 ? 0 : static_cast<SimTime>(seconds * 1e12 + 0.5);
+  const double picoseconds = seconds * 1e12;
+  const auto whole = static_cast<SimTime>(std::max(0.0, picoseconds));
+  return static_cast<double>(whole) < picoseconds ? whole + 1 : whole;
 }
 inline double to_seconds(SimTime time) { return static_cast<double>(time) * 1e-12; }
 
