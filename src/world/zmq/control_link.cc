@@ -18,7 +18,7 @@ constexpr double kPositionAnswer_s = 0.25;
 ZmqSocket control_socket(ZmqContext& context, const Job& job) {
   ZmqSocket socket(context, ZmqSocket::Kind::dealer);
   socket.use_curve(job.keys);
-  socket.heartbeat(job.heartbeat_deadline_s / 4, job.heartbeat_deadline_s / 2);
+  socket.heartbeat(job.heartbeat_deadline_s);
   socket.never_reconnect();
   socket.linger(kAnswer_s);
   return socket;

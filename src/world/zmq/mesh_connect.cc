@@ -23,7 +23,7 @@ Mesh::Mesh(ZmqContext& context, const Job& job, const std::string& own_address, 
       strangers_(fmt::format("rank {}", job.rank)),
       peers_(job.size) {
   if (job.encrypt) in_.serve_curve(job.keys);
-  in_.heartbeat(job.heartbeat_deadline_s / 4, job.heartbeat_deadline_s / 2);
+  in_.heartbeat(job.heartbeat_deadline_s);
   in_.limit_message_bytes(kSegmentBytes + 1024);
   endpoint_ = in_.bind(fmt::format("tcp://{}:*", own_address));
 }

@@ -144,9 +144,11 @@ void ZmqSocket::use_curve(const JobKeys& keys, const std::string& server_public_
   set(socket_, ZMQ_CURVE_SECRETKEY, keys.secret_key);
 }
 
-void ZmqSocket::heartbeat(double interval_s, double timeout_s) {
-  set(socket_, ZMQ_HEARTBEAT_IVL, std::max(1, milliseconds(interval_s)));
-  set(socket_, ZMQ_HEARTBEAT_TIMEOUT, std::max(1, milliseconds(timeout_s)));
+// In the worst case the silence begins just after an answer, and a whole interval passes before the
+// question that finds none.
+void ZmqSocket::heartbeat(double deadline_s) {
+  set(socket_, ZMQ_HEARTBEAT_IVL, std::max(1, milliseconds(deadline_s / 8)));
+  set(socket_, ZMQ_HEARTBEAT_TIMEOUT, std::max(1, milliseconds(deadline_s * 3 / 4)));
 }
 
 void ZmqSocket::never_reconnect() { set(socket_, ZMQ_RECONNECT_IVL, -1); }

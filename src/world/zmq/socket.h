@@ -61,7 +61,9 @@ class ZmqSocket {
   // Connects to a server with the same keys, or with another public one.
   void use_curve(const JobKeys& keys) { use_curve(keys, keys.public_key); }
   void use_curve(const JobKeys& keys, const std::string& server_public_key);
-  void heartbeat(double interval_s, double timeout_s);
+  // A connection whose other side is silent ends within this time. Whatever comes is a sign of
+  // life; ZeroMQ's own thread asks and answers.
+  void heartbeat(double deadline_s);
   void never_reconnect();
   void limit_message_bytes(std::size_t bytes);  // a longer one ends its connection
   void linger(double seconds);
