@@ -98,8 +98,7 @@ std::string judge(const Schedule& schedule, const SimResult& result, int rank) {
   } catch (const PeerLost& error) {
     // A rank that was cut off or stood still may find that the others have left without it.
     const SimResult::Rank& named = result.ranks[std::size_t(error.rank())];
-    const bool left =
-        named.end == SimResult::Rank::End::failed || named.end == SimResult::Rank::End::killed;
+    const bool left = named.end != SimResult::Rank::End::returned;
     if (lost.count(error.rank()) > 0 || (lost.count(rank) > 0 && left)) return "";
     // Of two that lost each other a third cannot know which: both are named.
     const std::string text = error.what();
