@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/nearest.h"
 
 namespace convoy {
 namespace {
@@ -160,7 +161,11 @@ NodeId Network::add(std::string name, Layer layer, std::vector<NodeId> inputs) {
     if (node.name == name) throw ConfigError("{}: two layers are named {}", name_, name);
   const Place place{name_, nodes_.front().shape, name, layer, shapes};
   const Shape shape = std::visit(InferShape{place}, layer);
-  nodes_.push_back({id, std::move(name), layer, std::move(inputs), shape});
+  nodes_.push_back({.id = id,
+                    .name = std::move(name),
+                    .layer = layer,
+                    .inputs = std::move(inputs),
+                    .shape = shape});
   return id;
 }
 
@@ -168,11 +173,39 @@ NodeId Network::then(std::string name, Layer layer) {
   return add(std::move(name), layer, {nodes_.back().id});
 }
 
+void Network::freeze(const std::string& name) {
+  bool found = false;
+  std::vector<std::string> names;
+  for (const ParameterSpec& spec : parameters()) {
+    Node& node = nodes_[spec.node];
+    names.push_back(node.name);
+    if (node.name != name && !node.name.starts_with(name + ".")) continue;
+    node.frozen = found = true;
+  }
+  if (!found)
+    throw ConfigError("{} has no layer with parameters named '{}' to freeze: did you mean {}?",
+                      name_, name, nearest(name, names));
+}
+
+std::vector<bool> Network::reached_by_backward() const {
+  std::vector<bool> reached(nodes_.size(), false);
+  for (const ParameterSpec& spec : parameters())
+    if (!spec.frozen) reached[spec.node] = true;
+  for (const Node& node : nodes_)
+    for (const NodeId input : node.inputs)
+      if (reached[input]) reached[node.id] = true;
+  return reached;
+}
+
 std::vector<ParameterSpec> Network::parameters() const {
   std::vector<ParameterSpec> list;
   const auto append = [&list](const Node& node, Role role, std::vector<std::int64_t> dims) {
     const bool is_weight = role == Role::weight || role == Role::norm_weight;
-    list.push_back({node.name + (is_weight ? ".weight" : ".bias"), node.id, role, std::move(dims)});
+    list.push_back({.name = node.name + (is_weight ? ".weight" : ".bias"),
+                    .node = node.id,
+                    .role = role,
+                    .dims = std::move(dims),
+                    .frozen = node.frozen});
   };
   for (const Node& node : nodes_) {
     if (const auto* c = std::get_if<Convolution>(&node.layer)) {

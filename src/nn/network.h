@@ -19,6 +19,7 @@ struct Node {
   Layer layer;
   std::vector<NodeId> inputs;  // all smaller than id
   Shape shape;                 // of the output, for one sample
+  bool frozen = false;         // its parameters stay as they are
 };
 
 // A trained tensor, in the plain (PyTorch) layout. BatchNorm's running statistics are Buffers, see
@@ -29,6 +30,7 @@ struct ParameterSpec {
   NodeId node = 0;
   Role role = Role::weight;
   std::vector<std::int64_t> dims;
+  bool frozen = false;  // training leaves it as it is
   std::size_t count() const;
 };
 
@@ -42,6 +44,16 @@ class Network {
   NodeId add(std::string name, Layer layer, std::vector<NodeId> inputs);
   // The same, after the last node added.
   NodeId then(std::string name, Layer layer);
+
+  // Training leaves alone the layer of this name, or all whose names begin with it and a dot.
+  // Throws ConfigError where no such layer has parameters.
+  void freeze(const std::string& name);
+  // By node: whether something trained lies at it or before it, so that backward must reach it.
+  std::vector<bool> reached_by_backward() const;
+
+  // The logits are the last layer's output times this.
+  void scale_output(float scale) { output_scale_ = scale; }
+  float output_scale() const { return output_scale_; }
 
   const std::string& name() const { return name_; }
   const std::vector<Node>& nodes() const { return nodes_; }
@@ -64,6 +76,7 @@ class Network {
  private:
   std::string name_;
   std::vector<Node> nodes_;
+  float output_scale_ = 1;
 };
 
 }  // namespace convoy

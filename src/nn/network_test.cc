@@ -107,6 +107,32 @@ TEST(Network, ErrorsNameTheLayerAndTheShapes) {
               ThrowsMessage<ConfigError>(HasSubstr("two layers are named relu")));
 }
 
+TEST(Network, FreezesLayersByNameAndPrefix) {
+  Network net("net", {3, 8, 8});
+  net.then("stem", Convolution{.channels = 4, .kernel = 3});
+  net.then("relu", Relu{});
+  net.then("layer1.conv", Convolution{.channels = 4, .kernel = 3});
+  net.then("layer1.bn", BatchNorm{});
+  net.then("layer10", Convolution{.channels = 4, .kernel = 3});
+  net.then("fc", Dense{.features = 2});
+  const auto frozen = [&] {
+    std::string names;
+    for (const ParameterSpec& spec : net.parameters())
+      if (spec.frozen) names += spec.name + " ";
+    return names;
+  };
+  EXPECT_EQ(frozen(), "");
+  EXPECT_EQ(net.reached_by_backward(), std::vector<bool>({0, 1, 1, 1, 1, 1, 1}));
+  net.freeze("layer1");
+  EXPECT_EQ(frozen(), "layer1.conv.weight layer1.conv.bias layer1.bn.weight layer1.bn.bias ");
+  EXPECT_EQ(net.reached_by_backward(), std::vector<bool>({0, 1, 1, 1, 1, 1, 1}));
+  net.freeze("stem");
+  EXPECT_EQ(net.reached_by_backward(), std::vector<bool>({0, 0, 0, 0, 0, 1, 1}));
+  EXPECT_THAT([&] { net.freeze("sten"); },
+              ThrowsMessage<ConfigError>(AllOf(HasSubstr("'sten'"), HasSubstr("stem?"))));
+  EXPECT_THROW(net.freeze("relu"), ConfigError);
+}
+
 TEST(Layers, EveryKindHasAName) {
   EXPECT_EQ(layer_kind(Convolution{}), "convolution");
   EXPECT_EQ(layer_kind(BatchNorm{}), "batch norm");

@@ -183,16 +183,17 @@ OpSpec op_spec(const Network& network, const std::vector<PlannedLayer>& plan,
   OpSpec spec;
   spec.layer = layer.layer;
   spec.name = network.node(layer.node).name;
+  const std::vector<bool> reached = network.reached_by_backward();
+  bool wanted = false;
   for (NodeId value : layer.inputs) {
     const auto maker = std::find_if(
         plan.begin(), plan.end(), [&](const PlannedLayer& other) { return other.output == value; });
     CHECK(maker != plan.end(), "{} reads a value that nobody makes", spec.name);
     spec.inputs.push_back(maker->shape);
-    if (std::holds_alternative<Input>(maker->layer)) {
-      spec.first = true;
-      spec.wants_input_gradient = false;
-    }
+    if (std::holds_alternative<Input>(maker->layer)) spec.first = true;
+    wanted = wanted || reached[value];
   }
+  spec.wants_input_gradient = wanted;
   spec.output = layer.shape;
   spec.batch = batch;
   spec.tuning_batch = tuning_batch;

@@ -29,6 +29,7 @@ Network without_dropout(const Network& network) {
     if (auto* dropout = std::get_if<Dropout>(&layer)) dropout->rate = 0;
     copy.add(node.name, layer, node.inputs);
   }
+  copy.scale_output(network.output_scale());
   return copy;
 }
 
@@ -84,6 +85,7 @@ ReferenceGraph::Outcome ReferenceGraph::forward(std::span<const double> images,
     if (has_folded_relu(node.layer))
       for (double& v : values_[node.id].data) v = std::max(v, 0.0);
   }
+  for (double& logit : values_.back().data) logit *= network_.output_scale();
   return loss();
 }
 
@@ -189,6 +191,7 @@ void ReferenceGraph::backward() {
     for (int c = 0; c < classes; ++c) {
       const double target = (c == labels_[n]) * (1 - label_smoothing_) + label_smoothing_ / classes;
       gradient[c] = (std::exp(logit[c] - largest) / sum - target) / batch_;
+      gradient[c] *= network_.output_scale();
     }
   }
   for (NodeId id = network_.output().id; id > 0; --id) backward_node(network_.node(id));

@@ -18,12 +18,14 @@ struct Row {
 };
 
 constexpr Shape kMnist{1, 28, 28};
+constexpr Shape kCifar{3, 32, 32};
 constexpr Shape kImageNet{3, 224, 224};
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
       {"shallow", make_shallow, kMnist, 10, "MNIST (pani2020)"},
       {"mnist_cnn", make_mnist_cnn, kMnist, 10, "MNIST (wang2020)"},
+      {"airbench", make_airbench, kCifar, 10, "CIFAR-10 (jordan2024)"},
       {"resnet18", make_resnet, kImageNet, 1000, "MNIST (pani2020), CIFAR-10 (jia2021)"},
       {"resnet34", make_resnet, kImageNet, 1000, "ImageNet"},
       {"resnet50", make_resnet, kImageNet, 1000, "CIFAR-10 (shi2019), ImageNet (nchc2019)"},

@@ -13,6 +13,7 @@ inline bool is_small_image(const Shape& input) { return input.height <= 64 && in
 
 Network make_shallow(const std::string& name, Shape input, int classes);
 Network make_mnist_cnn(const std::string& name, Shape input, int classes);
+Network make_airbench(const std::string& name, Shape input, int classes);
 Network make_resnet(const std::string& name, Shape input, int classes);
 Network make_inception_v1(const std::string& name, Shape input, int classes);
 Network make_alexnet(const std::string& name, Shape input, int classes);

@@ -31,7 +31,7 @@ TEST(Zoo, ParameterCountsAreExact) {
       {"alexnet", image, 1000, 61100840},    {"vgg16", image, 1000, 138357544},
       {"vgg19", image, 1000, 143667240},     {"resnet18", cifar, 10, 11173962},
       {"vgg16", cifar, 10, 14714688 + 5130}, {"vgg19", cifar, 10, 20024384 + 5130},
-      {"resnet18", mnist, 10, 11172810},
+      {"resnet18", mnist, 10, 11172810},     {"airbench", cifar, 10, 1972768},
   };
   for (const Case& c : cases)
     EXPECT_EQ(make_network(c.name, c.input, c.classes).parameter_count(), c.parameters)
@@ -115,6 +115,15 @@ TEST(Zoo, SmallVariantsKeepResolutionUntilTheLastStage) {
   }
 }
 
+TEST(Zoo, AirbenchWhitensPatchesAndScalesItsOutput) {
+  const Network net = make_network("airbench", {3, 32, 32}, 10);
+  EXPECT_TRUE(has_parameter(net, "whiten.weight", {24, 3, 2, 2}));
+  EXPECT_TRUE(has_parameter(net, "layer2.conv1.weight", {256, 64, 3, 3}));
+  EXPECT_TRUE(has_parameter(net, "fc.weight", {10, 256}));
+  EXPECT_FLOAT_EQ(net.output_scale(), 1.0f / 9);
+  EXPECT_NEAR(net.forward_flops() / 1e9, 0.118, 0.001);
+}
+
 TEST(Zoo, BadRequestsAreExplained) {
   EXPECT_THAT(
       [] {
@@ -137,9 +146,10 @@ TEST(Zoo, BadRequestsAreExplained) {
 TEST(Zoo, DefaultsAreThoseOfTheStudies) {
   EXPECT_EQ(zoo_default_input("shallow"), (Shape{1, 28, 28}));
   EXPECT_EQ(zoo_default_classes("mnist_cnn"), 10);
+  EXPECT_EQ(zoo_default_input("airbench"), (Shape{3, 32, 32}));
   EXPECT_EQ(zoo_default_input("vgg16"), (Shape{3, 224, 224}));
   EXPECT_EQ(zoo_default_classes("vgg16"), 1000);
-  EXPECT_EQ(zoo_names().size(), 11u);
+  EXPECT_EQ(zoo_names().size(), 12u);
 }
 
 }  // namespace
