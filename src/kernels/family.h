@@ -51,6 +51,16 @@ struct OpSpec {
   float* running_variance = nullptr;
 };
 
+// Moves weights while backward runs, so that the gradients of large layers need not pass through
+// memory. Called by several threads at once, for ranges that do not overlap.
+class WeightUpdate {
+ public:
+  virtual ~WeightUpdate() = default;
+  // `weight` is where in the arena the gradient's first number belongs; the range lies within one
+  // parameter.
+  virtual void apply(const float* weight, std::span<const float> gradient) = 0;
+};
+
 // What changes from step to step, for layers that draw random numbers.
 struct StepKey {
   std::uint32_t epoch = 0;
@@ -74,6 +84,8 @@ struct BackwardArgs {
   std::span<std::byte* const> input_gradients;  // null: not wanted. Written, not added to.
   bool add_to_gradient =
       false;  // but input_gradients[0] is added to; only where traits().adds_gradient
+  WeightUpdate* update = nullptr;  // only where traits().updates_weight: moves the weight by it
+                                   // instead of writing the weight's gradient
 };
 
 // What the memory planner must know of an op.
@@ -89,6 +101,7 @@ struct OpTraits {
       false;  // each input's gradient is exactly output_gradient after backward(): no buffer needed
   bool passes_second =
       false;  // the second input's gradient is exactly output_gradient after backward()
+  bool updates_weight = false;  // backward can move the weight itself
   std::size_t saved_bytes = 0;
   std::size_t scratch_bytes = 0;
 };

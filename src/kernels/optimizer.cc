@@ -12,8 +12,15 @@
 namespace convoy {
 namespace {
 
-// Applies update(value, gradient, velocity) to each triple. The compiler vectorises the loop for
-// each update.
+using Eight = float __attribute__((vector_size(32), aligned(4), may_alias));
+
+// A page ends what the CPU fetches ahead of its own accord: ask for a line of a later page.
+inline void fetch_ahead(const float* at) {
+  constexpr std::size_t kAhead = 4096;  // floats
+  __builtin_prefetch(at + kAhead, 0, 2);
+}
+
+// Applies update(value, gradient, velocity) to each triple, of eight numbers or of one.
 template <typename Update>
 inline void for_each(std::span<float> values, std::span<const float> gradients,
                      std::span<float> velocity, Update update) {
@@ -23,7 +30,18 @@ inline void for_each(std::span<float> values, std::span<const float> gradients,
   const float* __restrict g = gradients.data();
   float* __restrict v = velocity.data();
   const std::size_t count = values.size();
-  for (std::size_t i = 0; i < count; ++i) update(w[i], g[i], v[i]);
+  const auto eight = [&](std::size_t i) {
+    update(*reinterpret_cast<Eight*>(w + i), *reinterpret_cast<const Eight*>(g + i),
+           *reinterpret_cast<Eight*>(v + i));
+  };
+  std::size_t i = 0;
+  for (; i + 16 <= count; i += 16) {
+    fetch_ahead(w + i);
+    fetch_ahead(v + i);
+    eight(i);
+    eight(i + 8);
+  }
+  for (; i < count; ++i) update(w[i], g[i], v[i]);
 }
 
 // The constants of an Adam step, with the corrections of the bias worked out in double.
@@ -96,8 +114,8 @@ void sgd_step(std::span<float> values, std::span<const float> gradients, float r
 void momentum_step(std::span<float> values, std::span<const float> gradients,
                    std::span<float> velocity, const MomentumStep& step) {
   for_each(values, gradients, velocity,
-           [rate = step.rate, momentum = step.momentum, decay = step.decay](float& w, float g,
-                                                                            float& v) {
+           [rate = step.rate, momentum = step.momentum, decay = step.decay](auto& w, const auto& g,
+                                                                            auto& v) {
              v = momentum * v + (g + decay * w);
              w -= rate * v;
            });
@@ -106,9 +124,9 @@ void momentum_step(std::span<float> values, std::span<const float> gradients,
 void nesterov_step(std::span<float> values, std::span<const float> gradients,
                    std::span<float> velocity, const MomentumStep& step) {
   for_each(values, gradients, velocity,
-           [rate = step.rate, momentum = step.momentum, decay = step.decay](float& w, float g,
-                                                                            float& v) {
-             const float d = g + decay * w;
+           [rate = step.rate, momentum = step.momentum, decay = step.decay](auto& w, const auto& g,
+                                                                            auto& v) {
+             const auto d = g + decay * w;
              v = momentum * v + d;
              w -= rate * (d + momentum * v);
            });
@@ -117,8 +135,8 @@ void nesterov_step(std::span<float> values, std::span<const float> gradients,
 void lars_step(std::span<float> values, std::span<const float> gradients, std::span<float> velocity,
                const MomentumStep& step) {
   for_each(values, gradients, velocity,
-           [rate = step.rate, momentum = step.momentum, decay = step.decay](float& w, float g,
-                                                                            float& v) {
+           [rate = step.rate, momentum = step.momentum, decay = step.decay](auto& w, const auto& g,
+                                                                            auto& v) {
              v = momentum * v + rate * (g + decay * w);
              w -= v;
            });

@@ -37,11 +37,13 @@ void Graph::bind_ops(const Network& network, Parameters& parameters) {
         op_spec(network, plan_, layer, options_.batch, options_.tuning_batch, options_.training);
     spec.seed = options_.seed;
     bool has_parameters = false;
+    ArenaRange weight;
     const auto give = [&](Role role, const float*& value, float*& gradient) {
       const Parameter* parameter = parameters.find(layer.node, role);
       if (parameter == nullptr) return;
       value = parameters.values().data() + parameter->begin;
       gradient = parameters.gradients().data() + parameter->begin;
+      if (role == Role::weight) weight = {parameter->begin, parameter->end};
       has_parameters = true;
     };
     const bool norm = std::holds_alternative<BatchNorm>(layer.layer);
@@ -56,6 +58,7 @@ void Graph::bind_ops(const Network& network, Parameters& parameters) {
     step.layer = &layer;
     step.op = family_.bind(spec);
     step.has_parameters = has_parameters;
+    step.weight = weight;
     steps_.push_back(std::move(step));
     timings_.push_back({layer.node});
   }
@@ -229,7 +232,9 @@ LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& be
                                {smoothing}, gradients);
 }
 
-void Graph::backward(std::byte* arena, const NodeHook& done) {
+std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
+                                        WeightUpdate* update) {
+  std::vector<ArenaRange> moved;
   std::vector<const std::byte*> inputs;
   std::vector<std::byte*> gradients;
   for (std::size_t i = steps_.size(); i-- > 0;) {
@@ -248,7 +253,9 @@ void Graph::backward(std::byte* arena, const NodeHook& done) {
                        .scratch = at(arena, scratch_),
                        .output_gradient = output_gradient,
                        .input_gradients = gradients,
-                       .add_to_gradient = step.add_to_gradient});
+                       .add_to_gradient = step.add_to_gradient,
+                       .update = update});
+    if (update && step.op->traits().updates_weight) moved.push_back(step.weight);
     for (const Step::Addition& addition : step.additions) {
       std::byte* accumulator = at(arena, addition.accumulator);
       if (addition.copy_from >= 0)
@@ -259,6 +266,7 @@ void Graph::backward(std::byte* arena, const NodeHook& done) {
     if (timing_) timings_[i].backward_s += now_s() - start;
     if (done && step.has_parameters) done(step.layer->node);
   }
+  return moved;
 }
 
 }  // namespace convoy

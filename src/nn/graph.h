@@ -41,7 +41,9 @@ class Graph {
   std::size_t arena_bytes() const { return arena_bytes_; }
 
   LossSums forward(const Batch& batch, std::byte* arena, const NodeHook& before);
-  void backward(std::byte* arena, const NodeHook& done);
+  // Returns the weights that `update` (may be null) moved, in no order: their gradients are not
+  // written.
+  std::vector<ArenaRange> backward(std::byte* arena, const NodeHook& done, WeightUpdate* update);
   std::span<const float> logits() const { return logits_; }
 
   // Seconds per layer, forward and backward, added up while `timing` is on.
@@ -58,6 +60,7 @@ class Graph {
     const PlannedLayer* layer = nullptr;
     std::unique_ptr<Op> op;
     bool has_parameters = false;
+    ArenaRange weight;
     std::vector<int> inputs;  // buffers
     int output = -1;
     int saved = -1;

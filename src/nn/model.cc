@@ -87,9 +87,9 @@ Outcome Model::forward(const Batch& batch, const NodeHook& before) {
   return {sums.loss, sums.correct, batch.size()};
 }
 
-void Model::backward(const NodeHook& done) {
+std::vector<ArenaRange> Model::backward(const NodeHook& done, WeightUpdate* update) {
   CHECK(last_ != nullptr, "backward without forward");
-  last_->backward(arena_->reserve(last_->arena_bytes()), done);
+  return last_->backward(arena_->reserve(last_->arena_bytes()), done, update);
 }
 
 Outcome Model::evaluate(const Batch& batch) {

@@ -54,7 +54,9 @@ class Model {
   Outcome forward(const Batch& batch, const NodeHook& before = {});
   // Of the last forward. `done` is called with each node that has parameters once its gradients are
   // final, last layer first.
-  void backward(const NodeHook& done = {});
+  // Where `update` is given, it moves some weights at once, instead of their gradients being
+  // written: those that are returned, in no order.
+  std::vector<ArenaRange> backward(const NodeHook& done = {}, WeightUpdate* update = nullptr);
   // Running statistics, no dropout, no label smoothing.
   Outcome evaluate(const Batch& batch);
 

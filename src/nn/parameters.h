@@ -25,6 +25,11 @@ struct Parameter {
               end = 0;  // its stored range in the arena, in floats; begin is a multiple of 16
 };
 
+// Part of the arena, in floats.
+struct ArenaRange {
+  std::size_t begin = 0, end = 0;
+};
+
 // BatchNorm's running statistics: not trained, but saved and evaluated with.
 struct Buffer {
   std::string name;  // node's name + ".running_mean" or ".running_var"

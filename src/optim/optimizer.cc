@@ -33,7 +33,9 @@ class RunOptimizer : public Optimizer {
                                 [&](const Run& run) { return run.end <= position; });
   }
 
-  // Calls body(at, count, decay) for pieces that cover [begin, end), on all threads.
+  std::size_t size() const override { return values_.size(); }
+
+  // Calls body(at, count, run) for pieces that cover [begin, end), on all threads.
   template <typename Body>
   void for_each_piece(std::size_t begin, std::size_t end, Body&& body) const {
     CHECK(begin <= end && end <= values_.size(), "range {} to {} of {}", begin, end,
@@ -44,7 +46,7 @@ class RunOptimizer : public Optimizer {
       for (auto run = run_at(at); run != runs_.end() && at < begin + to; ++run) {
         at = std::max(at, run->begin);
         const std::size_t stop = std::min(begin + to, run->end);
-        if (at < stop) body(at, stop - at, run->decay);
+        if (at < stop) body(at, stop - at, *run);
         at = std::max(at, stop);
       }
     });
@@ -55,29 +57,50 @@ class RunOptimizer : public Optimizer {
   std::span<const float> gradients_;
 };
 
-class Sgd : public RunOptimizer {
+// Rules that need no more than a number's own gradient.
+class ElementwiseOptimizer : public RunOptimizer, public WeightUpdate {
+ public:
+  using RunOptimizer::RunOptimizer;
+
+  void update(std::size_t begin, std::size_t end, float rate, std::int64_t update) override {
+    for_each_piece(begin, end, [&](std::size_t at, std::size_t count, const Run& run) {
+      move(at, gradients_.subspan(at, count), {.rate = rate, .decay = run.decay, .update = update});
+    });
+  }
+
+  WeightUpdate* in_backward(float rate, std::int64_t update) override {
+    during_backward_ = {.rate = rate, .update = update};
+    return this;
+  }
+
+  void apply(const float* weight, std::span<const float> gradient) override {
+    const auto at = std::size_t(weight - values_.data());
+    Pace pace = during_backward_;
+    pace.decay = run_at(at)->decay;
+    move(at, gradient, pace);
+  }
+
+ protected:
+  struct Pace {
+    float rate = 0;
+    float decay = 0;
+    std::int64_t update = 1;
+  };
+  // Moves the numbers that begin at `at`, on the calling thread.
+  virtual void move(std::size_t at, std::span<const float> gradients, const Pace& pace) = 0;
+
+ private:
+  Pace during_backward_;
+};
+
+class Sgd : public ElementwiseOptimizer {
  public:
   Sgd(const OptimizerOptions& options, std::vector<Run> runs, std::span<float> values,
       std::span<const float> gradients)
-      : RunOptimizer(std::move(runs), values, gradients),
+      : ElementwiseOptimizer(std::move(runs), values, gradients),
         momentum_(options.momentum),
         nesterov_(options.nesterov),
         velocity_(options.momentum > 0 ? values.size() : 0) {}
-
-  void update(std::size_t begin, std::size_t end, float rate, std::int64_t) override {
-    const auto velocity = velocity_.span();
-    for_each_piece(begin, end, [&](std::size_t at, std::size_t count, float decay) {
-      const auto values = values_.subspan(at, count);
-      const auto gradients = gradients_.subspan(at, count);
-      const MomentumStep step{.rate = rate, .momentum = momentum_, .decay = decay};
-      if (momentum_ == 0)
-        sgd_step(values, gradients, rate, decay);
-      else if (nesterov_)
-        nesterov_step(values, gradients, velocity.subspan(at, count), step);
-      else
-        momentum_step(values, gradients, velocity.subspan(at, count), step);
-    });
-  }
 
   std::vector<NamedArena> state() override {
     if (momentum_ == 0) return {};
@@ -85,38 +108,48 @@ class Sgd : public RunOptimizer {
   }
 
  private:
+  void move(std::size_t at, std::span<const float> gradients, const Pace& pace) override {
+    const auto values = values_.subspan(at, gradients.size());
+    const MomentumStep step{.rate = pace.rate, .momentum = momentum_, .decay = pace.decay};
+    if (momentum_ == 0) return sgd_step(values, gradients, pace.rate, pace.decay);
+    const auto velocity = velocity_.span().subspan(at, gradients.size());
+    if (nesterov_)
+      nesterov_step(values, gradients, velocity, step);
+    else
+      momentum_step(values, gradients, velocity, step);
+  }
+
   float momentum_;
   bool nesterov_;
   StateArena velocity_;
 };
 
-class Adam : public RunOptimizer {
+class Adam : public ElementwiseOptimizer {
  public:
   Adam(const OptimizerOptions& options, std::vector<Run> runs, std::span<float> values,
        std::span<const float> gradients)
-      : RunOptimizer(std::move(runs), values, gradients),
+      : ElementwiseOptimizer(std::move(runs), values, gradients),
         options_(options),
         first_(values.size()),
         second_(values.size()) {}
-
-  void update(std::size_t begin, std::size_t end, float rate, std::int64_t update) override {
-    for_each_piece(begin, end, [&](std::size_t at, std::size_t count, float decay) {
-      adam_step(values_.subspan(at, count), gradients_.subspan(at, count),
-                first_.span().subspan(at, count), second_.span().subspan(at, count),
-                {.rate = rate,
-                 .beta1 = options_.beta1,
-                 .beta2 = options_.beta2,
-                 .epsilon = options_.epsilon,
-                 .decay = decay,
-                 .update = update});
-    });
-  }
 
   std::vector<NamedArena> state() override {
     return {{"adam_m", first_.span()}, {"adam_v", second_.span()}};
   }
 
  private:
+  void move(std::size_t at, std::span<const float> gradients, const Pace& pace) override {
+    const std::size_t count = gradients.size();
+    adam_step(values_.subspan(at, count), gradients, first_.span().subspan(at, count),
+              second_.span().subspan(at, count),
+              {.rate = pace.rate,
+               .beta1 = options_.beta1,
+               .beta2 = options_.beta2,
+               .epsilon = options_.epsilon,
+               .decay = pace.decay,
+               .update = pace.update});
+  }
+
   OptimizerOptions options_;
   StateArena first_, second_;
 };
@@ -139,6 +172,8 @@ class Lars : public RunOptimizer {
       update_run(*run, rate);
     }
   }
+
+  WeightUpdate* in_backward(float, std::int64_t) override { return nullptr; }
 
   std::vector<NamedArena> state() override { return {{"momentum", velocity_.span()}}; }
 
@@ -216,6 +251,17 @@ void check_options(const OptimizerOptions& options) {
 }
 
 }  // namespace
+
+void Optimizer::update_others(std::vector<ArenaRange> moved, float rate, std::int64_t number) {
+  std::sort(moved.begin(), moved.end(),
+            [](const ArenaRange& a, const ArenaRange& b) { return a.begin < b.begin; });
+  std::size_t at = 0;
+  for (const ArenaRange& range : moved) {
+    if (at < range.begin) update(at, range.begin, rate, number);
+    at = range.end;
+  }
+  if (at < size()) update(at, size(), rate, number);
+}
 
 const std::vector<std::string>& optimizer_kinds() {
   static const std::vector<std::string> kinds = {"sgd", "adam", "lars"};

@@ -35,9 +35,15 @@ class Optimizer {
   // counts from 1. Runs on all threads of the team; the result does not depend on how many there
   // are, nor on how an arena is cut into ranges.
   virtual void update(std::size_t begin, std::size_t end, float rate, std::int64_t update) = 0;
+  // For a backward pass: moves weights as their gradients come, to the same bits as update() would.
+  // Null where the rule needs a whole gradient first. Valid until the next call.
+  virtual WeightUpdate* in_backward(float rate, std::int64_t update) = 0;
+  // Updates everything but the ranges that backward has moved.
+  void update_others(std::vector<ArenaRange> moved, float rate, std::int64_t update);
   // Arenas of state by name ("momentum"; "adam_m", "adam_v"), each of the parameters' layout, for
   // checkpoints.
   virtual std::vector<NamedArena> state() = 0;
+  virtual std::size_t size() const = 0;  // floats of the arena
 };
 
 // All kinds, for help texts.

@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
 #include "base/rng.h"
+#include "kernels/cpu.h"
 #include "kernels/parallel.h"
+#include "nn/model.h"
+#include "nn/zoo.h"
 
 namespace convoy {
 namespace {
@@ -148,6 +152,55 @@ TEST(Optimizer, BitsDoNotDependOnThreadsOrBuckets) {
                              state_many[i].second.begin()));
   }
   set_threads(before);
+}
+
+// The first parameter block by block, as backward hands it over, the rest afterwards.
+TEST(Optimizer, MovesWeightsDuringBackwardToTheSameBits) {
+  for (const OptimizerOptions& options : kAll) {
+    Arena one, other;
+    const auto optimizer_one = one.optimizer(options), optimizer_other = other.optimizer(options);
+    const Parameter& first = other.parameters[0];
+    for (int number = 1; number <= 3; ++number) {
+      optimizer_one->update(0, one.values.size(), 0.1f, number);
+      WeightUpdate* update = optimizer_other->in_backward(0.1f, number);
+      EXPECT_EQ(update == nullptr, options.kind == "lars");  // which needs the whole gradient
+      std::vector<ArenaRange> moved;
+      if (update) {
+        moved.push_back({first.begin, first.end});
+        for (std::size_t at = first.begin; at < first.end; at += 1000) {
+          const std::size_t count = std::min<std::size_t>(1000, first.end - at);
+          update->apply(other.values.data() + at, std::span(other.gradients).subspan(at, count));
+        }
+      }
+      optimizer_other->update_others(moved, 0.1f, number);
+    }
+    EXPECT_EQ(one.values, other.values) << options.kind;
+  }
+}
+
+TEST(Optimizer, ANetworkMeetsTheSameBitsWhenBackwardMovesItsWeights) {
+  const auto train = [](bool at_once) {
+    Model model(make_network("shallow", {1, 28, 28}, 10),
+                {.batch = 8, .precision = cpu().amx_works ? Precision::bf16 : Precision::f32});
+    const auto optimizer =
+        make_optimizer({.momentum = 0.9f, .weight_decay = 1e-3f}, model.parameters());
+    Rng rng(5, Purpose::test);
+    for (int number = 1; number <= 3; ++number) {
+      Batch batch;
+      batch.images.resize(8 * 28 * 28);
+      for (float& pixel : batch.images) pixel = rng.normal();
+      for (int i = 0; i < 8; ++i) {
+        batch.labels.push_back(std::int32_t(rng.below(10)));
+        batch.samples.push_back(std::uint32_t(i));
+      }
+      model.forward(batch);
+      auto moved = model.backward({}, at_once ? optimizer->in_backward(0.1f, number) : nullptr);
+      EXPECT_EQ(moved.empty(), !at_once || !cpu().amx_works);
+      optimizer->update_others(std::move(moved), 0.1f, number);
+    }
+    return model.parameters().sha256();
+  };
+  EXPECT_EQ(train(true), train(false));
 }
 
 TEST(Optimizer, PaddingStaysZeroAndOtherRangesStayAsTheyWere) {

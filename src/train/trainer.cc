@@ -33,12 +33,12 @@ bool Trainer::step() {
   const Outcome outcome = parts_.model.forward(*batch);
   time_.charge(Phase::forward);
   check_loss(outcome.loss_sum, fmt::format("step {}", state_.steps + 1));
-  parts_.model.backward();
+  const float rate = float(learning_rate(
+      schedule_, state_.updates, parts_.train_loader.steps_per_epoch(), int(config_.epochs)));
+  std::vector<ArenaRange> moved =
+      parts_.model.backward({}, parts_.optimizer.in_backward(rate, state_.updates + 1));
   time_.charge(Phase::backward);
-  const double rate = learning_rate(schedule_, state_.updates,
-                                    parts_.train_loader.steps_per_epoch(), int(config_.epochs));
-  parts_.optimizer.update(0, parts_.model.parameters().values().size(), float(rate),
-                          state_.updates + 1);
+  parts_.optimizer.update_others(std::move(moved), rate, state_.updates + 1);
   time_.charge(Phase::update);
 
   data_.add(batch->samples);

@@ -35,6 +35,7 @@ class BridgeOp : public Op {
                .gradient_in_place = t.gradient_in_place && !last_,
                .spoils_gradient = t.spoils_gradient && !last_,
                .passes_gradient = t.passes_gradient && !last_,
+               .updates_weight = t.updates_weight,
                .saved_bytes = saved.size(),
                .scratch_bytes = scratch.size()};
   }
@@ -76,7 +77,8 @@ class BridgeOp : public Op {
                       .saved = args.saved + saved_at_,
                       .scratch = args.scratch + scratch_at_,
                       .output_gradient = gradient,
-                      .input_gradients = args.input_gradients});
+                      .input_gradients = args.input_gradients,
+                      .update = args.update});
     if (!last_ || !inner_->traits().passes_gradient) return;
     for (std::size_t i = 0; i < args.input_gradients.size(); ++i) {
       if (!args.input_gradients[i]) continue;

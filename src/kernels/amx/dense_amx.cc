@@ -10,15 +10,16 @@ namespace convoy::amx {
 
 namespace {
 
-CONVOY_INLINE void narrow_block(const float* from, Bf16* to) {
-  for (int r = 0; r < 32; ++r) store(to + r * kLanes, narrow(load_row(from + r * kLanes)));
+// A block of weights is a page of 4 KB, where the CPU stops fetching ahead of its own accord: asks
+// for a later block line by line while this one is worked on.
+CONVOY_INLINE void narrow_block(const float* from, const float* later, Bf16* to) {
+  for (int r = 0; r < 32; ++r) {
+    _mm_prefetch(reinterpret_cast<const char*>(later + r * kLanes), _MM_HINT_T1);
+    _mm_prefetch(reinterpret_cast<const char*>(later + r * kLanes + 16), _MM_HINT_T1);
+    store(to + r * kLanes, narrow(load_row(from + r * kLanes)));
+  }
 }
-
-// A block of weights is a page of 4 KB, and the next one may be far away: ask for it early.
-CONVOY_INLINE void prefetch_block(const float* block) {
-  for (int line = 0; line < 64; ++line)
-    _mm_prefetch(reinterpret_cast<const char*>(block + line * 16), _MM_HINT_T0);
-}
+constexpr int kAhead = 4;  // blocks
 
 CONVOY_INLINE void zero_sums() {
   _tile_zero(0);
@@ -67,6 +68,67 @@ void finish_target(const Layout& l, int plane, const float* sums, const Finish& 
   }
 }
 
+constexpr std::size_t kPastCache = 8 << 20;  // bytes of gradients that nobody finds in a cache
+
+// The gradients of a block of weights: 32 channels (turned, over images) times 32 outputs. Leaves
+// tiles 0 to 3 alone.
+CONVOY_INLINE void weight_block(const Bf16* channels, const Bf16* outputs, float* sums) {
+  for (int half = 0; half < 2; ++half) {
+    _tile_loadd(4, channels + half * 512, 64);
+    for (int part = 0; part < 2; ++part) {
+      _tile_loadd(5, outputs + part * 512, 64);
+      _tile_zero(6);
+      _tile_dpbf16ps(6, 4, 5);
+      _tile_stored(6, sums + half * 512 + part * 16, 128);
+    }
+  }
+}
+
+void store_source_gradient(const DenseBackward& d, const float* sums, std::size_t tap,
+                           Bf16* plane) {
+  const int lot = d.source.lot;
+  Bf16* to = plane + tap * lot * kLanes;
+  for (int r = 0; r < lot; ++r) store(to + r * kLanes, narrow(load_row(sums + r * 32)));
+  if (tap + 1 < std::size_t(d.taps)) return;
+  for (int r = d.taps * lot; r < d.source.blocks * 32; ++r)
+    store(plane + std::size_t(r) * kLanes, _mm512_setzero_si512());
+}
+
+// A row of weights: those of one plane of channels at one tap, to all outputs.
+void dense_backward_row(const DenseBackward& d, const DenseGradients& g, std::size_t at,
+                        const Interleave& interleave, bool past_cache) {
+  alignas(64) static const Bf16 kZeros[8 * kLanes] = {};
+  alignas(64) Bf16 channels[kBlock], block[kBlock], weights[kBlock];
+  alignas(64) float sums[kBlock];
+  const int out_planes = d.target.planes, lot = d.source.lot;
+  const std::size_t tap = at / d.source.planes, in = at % d.source.planes;
+  const Bf16* rows = g.source + in * d.source.plane_size() + tap * lot * kLanes;
+  const Bf16* parts[4];
+  for (int i = 0; i < 4; ++i) parts[i] = i * 8 < lot ? rows + i * 8 * kLanes : kZeros;
+  turn_rows(interleave, parts, channels);
+  zero_sums();
+  for (int out = 0; out < out_planes; ++out) {
+    const std::size_t offset = (at * out_planes + out) * kBlock;
+    if (g.source_gradient) {
+      const float* from = g.stored + offset;
+      narrow_block(from, from + kAhead * kBlock, block);
+      turn_pairs(block, weights);
+      multiply(g.target_gradient + std::size_t(out) * d.target.plane_size(), weights, lot == 32);
+    }
+    float* to = g.weight_gradient + offset;
+    const bool direct = !g.update && !past_cache;
+    weight_block(channels, g.turned + std::size_t(out) * kBlock, direct ? to : sums);
+    if (g.update) {
+      g.update->apply(g.stored + offset, sums);
+    } else if (past_cache) {
+      for (int i = 0; i < kBlock; i += 16) _mm512_stream_ps(to + i, _mm512_load_ps(sums + i));
+    }
+  }
+  if (!g.source_gradient) return;
+  store_sums(sums);
+  store_source_gradient(d, sums, tap, g.source_gradient + in * d.source.plane_size());
+}
+
 }  // namespace
 
 void run_dense_forward(const TileProduct& p, const Bf16* source, const float* stored, Bf16* target,
@@ -84,7 +146,6 @@ void run_dense_forward(const TileProduct& p, const Bf16* source, const float* st
       zero_sums();
       const float* from = stored + std::size_t(plane) * kBlock;
       for (std::size_t step = 0; step < steps; ++step, from += stride) {
-        if (step + 1 < steps) prefetch_block(from + stride);
         const std::size_t tap = step / in_planes, in = step % in_planes;
         const Bf16* a = source + in * p.source.plane_size() + tap * lot * kLanes;
         if (lot < 16) {  // a tile has 16 rows
@@ -92,7 +153,7 @@ void run_dense_forward(const TileProduct& p, const Bf16* source, const float* st
             store(rows + r * kLanes, r < lot ? load(a + r * kLanes) : _mm512_setzero_si512());
           a = rows;
         }
-        narrow_block(from, block);
+        narrow_block(from, from + 2 * stride, block);
         interleave_rows(interleave, block, weights);
         multiply(a, weights, lot == 32);
       }
@@ -103,32 +164,21 @@ void run_dense_forward(const TileProduct& p, const Bf16* source, const float* st
   });
 }
 
-void run_dense_backward(const TileProduct& p, const Bf16* gradient, const float* stored,
-                        Bf16* target) {
-  const int in_planes = p.target.planes, out_planes = p.source.planes, lot = p.source.lot;
-  const std::size_t total = std::size_t(p.taps) * in_planes;
-  run_team(p.slots, [&](int thread, int team) {
+void run_dense_backward(const DenseBackward& d, const DenseGradients& g) {
+  const std::size_t total = std::size_t(d.taps) * d.source.planes;
+  const bool past_cache = total * d.target.planes * kBlock * sizeof(float) > kPastCache;
+  parallel_for(d.target.planes, 8, [&](std::size_t first, std::size_t last) {
+    const Interleave interleave;
+    for (std::size_t plane = first; plane < last; ++plane) {
+      interleave_rows(interleave, g.target_gradient + plane * d.target.plane_size(), d.target.lot,
+                      g.turned + plane * kBlock);
+    }
+  });
+  run_team(d.slots, [&](int thread, int team) {
     configure_full_tiles();
-    alignas(64) Bf16 block[kBlock], weights[kBlock];
-    alignas(64) float sums[kBlock];
+    const Interleave interleave;
     for (std::size_t at = share(total, thread, team); at < share(total, thread + 1, team); ++at) {
-      const std::size_t tap = at / in_planes, in = at % in_planes;
-      zero_sums();
-      for (int out = 0; out < out_planes; ++out) {
-        const float* from = stored + (at * out_planes + out) * kBlock;
-        if (at + 1 < total || out + 1 < out_planes) prefetch_block(from + kBlock);
-        narrow_block(from, block);
-        turn_pairs(block, weights);
-        multiply(gradient + std::size_t(out) * p.source.plane_size(), weights, lot == 32);
-      }
-      store_sums(sums);
-      Bf16* to = target + in * p.target.plane_size() + tap * lot * kLanes;
-      for (int r = 0; r < lot; ++r) store(to + r * kLanes, narrow(load_row(sums + r * 32)));
-      if (tap + 1 < std::size_t(p.taps)) continue;
-      for (int r = p.taps * lot; r < p.target.blocks * 32; ++r) {
-        store(target + in * p.target.plane_size() + std::size_t(r) * kLanes,
-              _mm512_setzero_si512());
-      }
+      dense_backward_row(d, g, at, interleave, past_cache);
     }
     _tile_release();
   });

@@ -9,6 +9,7 @@
 #include "kernels/amx/columns.h"
 #include "kernels/amx/layout.h"
 #include "kernels/amx/windows.h"
+#include "kernels/family.h"
 
 namespace convoy::amx {
 
@@ -49,12 +50,30 @@ std::size_t column_buffer_size(const TileProduct& product);  // numbers, for all
 void run_product(const TileProduct& product, const Bf16* source, const Bf16* pack, Bf16* target,
                  const Finish& finish);
 
-// The same for dense layers whose images are one lot, from stored weights: `forward` as bound for
-// the product, `backward` likewise.
+// The same for dense layers whose images are one lot, from stored weights: each weight is used once
+// in a pass, so that reading them is what takes the time.
 void run_dense_forward(const TileProduct& forward, const Bf16* source, const float* stored,
                        Bf16* target, const Finish& finish);
-void run_dense_backward(const TileProduct& backward, const Bf16* gradient, const float* stored,
-                        Bf16* target);
+
+// Both gradients of such a layer in one pass over its weights.
+struct DenseBackward {
+  Layout source, target;
+  int taps = 1;
+  int slots = 1;
+};
+inline std::size_t dense_turned_size(const Layout& target) {  // numbers of scratch
+  return std::size_t(target.planes) * kBlock;
+}
+struct DenseGradients {
+  const Bf16* source = nullptr;
+  const Bf16* target_gradient = nullptr;
+  const float* stored = nullptr;
+  Bf16* turned = nullptr;
+  Bf16* source_gradient = nullptr;   // null: not wanted
+  float* weight_gradient = nullptr;  // not written where there is
+  WeightUpdate* update = nullptr;    // which moves the stored weights instead
+};
+void run_dense_backward(const DenseBackward& dense, const DenseGradients& gradients);
 
 // Adds up the threads' partial sums into the value's trailer.
 void finish_norm_sums(const Layout& layout, int slots, const double* partial, Bf16* value);

@@ -134,15 +134,24 @@ class ProductOp : public Op {
         add_partials(slots_, target_.lanes(), spec_.output.channels, partial, spec_.bias_gradient);
     }
     const Bf16* source = form_.columns ? value(args.saved) : value(args.inputs[0]);
+    const bool wanted =
+        spec_.wants_input_gradient && !args.input_gradients.empty() && args.input_gradients[0];
+    if (one_use_) {
+      return run_dense_backward(
+          {.source = source_, .target = target_, .taps = form_.shape.taps, .slots = slots_},
+          {.source = source,
+           .target_gradient = gradient,
+           .stored = spec_.weight,
+           .turned = value(args.scratch + turned_at_),
+           .source_gradient = wanted ? value(args.input_gradients[0]) : nullptr,
+           .weight_gradient = spec_.weight_gradient,
+           .update = args.update});
+    }
     if (image_columns()) use_columns(source, nullptr);
     run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
                        spec_.weight_gradient);
     clear_between_groups(form_, spec_.weight_gradient);
-    if (!spec_.wants_input_gradient || args.input_gradients.empty() || !args.input_gradients[0])
-      return;
-    if (one_use_) {
-      return run_dense_backward(backward_, gradient, spec_.weight, value(args.input_gradients[0]));
-    }
+    if (!wanted) return;
     Bf16* pack = value(args.scratch + pack_at_);
     pack_backward(form_.shape, spec_.weight, pack);
     run_product(backward_, gradient, pack, value(args.input_gradients[0]),
@@ -161,6 +170,7 @@ class ProductOp : public Op {
   }
 
   void bind_backward(const Windows& windows) {
+    if (one_use_) return;
     if (spec_.wants_input_gradient && !form_.columns) {
       backward_plan_ = plan_tiles(inverse(windows), target_.lot);
       backward_ = product_of(target_, source_, backward_plan_);
@@ -179,13 +189,15 @@ class ProductOp : public Op {
     if (image_columns())
       column_buffers_at_ = scratch.take(column_buffer_size(forward_) * sizeof(Bf16));
     if (spec_.training) {
-      turned_at_ = scratch.take(weights_.turned_size() * sizeof(Bf16));
+      const std::size_t turned = one_use_ ? dense_turned_size(target_) : weights_.turned_size();
+      turned_at_ = scratch.take(turned * sizeof(Bf16));
       if (plain_logits_) gradient_at_ = scratch.take(target_.bytes());
     }
     traits_ = {.reads_inputs = spec_.training && !form_.columns,
                .reads_output = spec_.training && relu_,
                .spoils_gradient = relu_,
                .adds_gradient = !one_use_,
+               .updates_weight = one_use_,
                .saved_bytes = spec_.training ? imported : 0,
                .scratch_bytes = scratch.size()};
   }
