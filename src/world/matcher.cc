@@ -8,6 +8,7 @@
 namespace convoy {
 
 Matcher::Chains::Chain& Matcher::Chains::chain(Tag tag) {
+  if (chains_.empty()) return only_;
   const std::uint32_t mixed = (tag * 0x9e3779b1u) >> 8;
   return chains_[mixed & (chains_.size() - 1)];
 }
@@ -21,7 +22,8 @@ void Matcher::Chains::link(std::vector<Node>& nodes, Chain& chain, std::uint32_t
 
 template <typename Node>
 void Matcher::Chains::append(std::vector<Node>& nodes, std::uint32_t node) {
-  if (++count_ > 2 * chains_.size()) [[unlikely]]
+  constexpr std::size_t kFew = 8;
+  if (++count_ > std::max(kFew, 2 * chains_.size())) [[unlikely]]
     grow(nodes);
   link(nodes, chain(nodes[node].tag), node);
 }
@@ -29,7 +31,9 @@ void Matcher::Chains::append(std::vector<Node>& nodes, std::uint32_t node) {
 // Nodes of one tag come from one chain, so that their order stays.
 template <typename Node>
 void Matcher::Chains::grow(std::vector<Node>& nodes) {
-  const std::vector<Chain> old = std::exchange(chains_, std::vector<Chain>(4 * chains_.size()));
+  std::vector<Chain> old =
+      std::exchange(chains_, std::vector<Chain>(std::max<std::size_t>(16, 4 * chains_.size())));
+  if (old.empty()) old.push_back(std::exchange(only_, {}));
   for (const Chain& from : old)
     for (std::uint32_t node = from.head; node != kNone;) {
       const std::uint32_t next = nodes[node].next;
@@ -73,12 +77,13 @@ Ticket Matcher::ticket_of(std::uint32_t slot) const {
   return static_cast<Ticket>(operations_[slot].generation) << 32 | slot;
 }
 
-Ticket Matcher::open_send(int to, std::size_t bytes) {
+Ticket Matcher::open_send(int to, std::size_t bytes, std::uint64_t note) {
   CHECK(to >= 0 && to < size_, "send to rank {} of {}", to, size_);
   const std::uint32_t slot = new_operation();
   Operation& operation = operations_[slot];
   operation.rank = to;
   operation.bytes = bytes;
+  operation.capacity = note;
   operation.is_send = true;
   operation.state = gone(to) ? State::lost : State::sending;
   if (operation.state == State::sending) ++open_sends_;

@@ -39,7 +39,8 @@ class Matcher {
 
   int size() const { return size_; }
 
-  Ticket open_send(int to, std::size_t bytes);
+  // `note` is the transport's own, see note_of().
+  Ticket open_send(int to, std::size_t bytes, std::uint64_t note = 0);
   Posted open_recv(int from, Tag tag, std::span<std::byte> buffer);
 
   std::optional<Ticket> arrive(int from, Tag tag, std::size_t bytes, Parcel parcel);
@@ -50,13 +51,13 @@ class Matcher {
   // given up or has failed in the meantime stays so.
   void finish(Ticket ticket);
   void withdraw(int from, Tag tag, Parcel parcel);
-  // Finishes those sends to a rank of which is_done(slot) says so: for a transport that does not
+  // Finishes those sends to a rank of which is_done(note) says so: for a transport that does not
   // finish a send before somebody asks.
   template <typename IsDone>
   void finish_sends(int to, IsDone is_done) {
     for (std::uint32_t slot = 0; slot < operations_.size(); ++slot)
       if (operations_[slot].state == State::sending && operations_[slot].rank == to &&
-          is_done(slot))
+          is_done(operations_[slot].capacity))
         finish(ticket_of(slot));
   }
 
@@ -79,8 +80,7 @@ class Matcher {
     const Operation* operation = find(ticket);
     return operation != nullptr && operation->state == State::sending;
   }
-  // A small number that no other open ticket has.
-  static std::uint32_t slot_of(Ticket ticket) { return static_cast<std::uint32_t>(ticket); }
+  std::uint64_t note_of(Ticket send) const { return find(send)->capacity; }
   std::string reason(int rank) const;  // why it is gone
   // "a message from rank 3 under tag 7", for a message about a wait that found no end.
   std::string describe(Ticket ticket) const;
@@ -94,8 +94,8 @@ class Matcher {
 
   struct Operation {
     std::byte* data = nullptr;
-    std::size_t capacity = 0;
-    std::size_t bytes = 0;  // of the message
+    std::size_t capacity = 0;  // of a receive's buffer; of a send, the note
+    std::size_t bytes = 0;     // of the message
     std::uint32_t generation =
         1;  // rises when the slot is used anew: a used-up ticket is known by it
     std::uint32_t next = kNone;
@@ -114,7 +114,8 @@ class Matcher {
     Parcel parcel = 0;
   };
 
-  // First-in-first-out lists by tag, over nodes in a vector that have `next` and `tag`.
+  // First-in-first-out lists by tag, over nodes in a vector that have `next` and `tag`. One list is
+  // enough for a few nodes; then there are some for every node.
   class Chains {
    public:
     template <typename Node>
@@ -134,7 +135,8 @@ class Matcher {
     template <typename Node>
     static void link(std::vector<Node>& nodes, Chain& chain, std::uint32_t node);
 
-    std::vector<Chain> chains_ = std::vector<Chain>(4);
+    Chain only_;  // as long as there are few nodes
+    std::vector<Chain> chains_;
     std::size_t count_ = 0;
   };
 
@@ -142,7 +144,7 @@ class Matcher {
   void free_operation(std::uint32_t slot);
   Ticket ticket_of(std::uint32_t slot) const;
   const Operation* find(Ticket ticket) const {
-    const std::uint32_t slot = slot_of(ticket);
+    const auto slot = static_cast<std::uint32_t>(ticket);
     if (slot >= operations_.size()) return nullptr;
     const Operation& operation = operations_[slot];
     const bool open = operation.generation == ticket >> 32 && operation.state != State::free;

@@ -10,8 +10,7 @@ void SimNetwork::close(int number, double timeout_s) {
   scheduler_.obey();
   Rank& rank = ranks_[number];
   if (rank.end != End::running) return;
-  SimTime last = scheduler_.now();
-  for (const SimTime sent : rank.sent) last = std::max(last, sent);
+  const SimTime last = rank.last_sent;
   if (last > scheduler_.now() + std::min(to_sim_time(timeout_s), kNever / 2))
     throw DeadlineExceeded(
         fmt::format("rank {}: what it sent needs more than {} s to leave", number, timeout_s));
@@ -50,13 +49,12 @@ void SimNetwork::tell(int number) {
       rouse(other);
     }
   }
-  for (const auto& listener : listeners_) listener(number);
+  for (const auto& listener : listeners_[number]) listener();
 }
 
 // A send that has left is done, whatever happens to its receiver then.
 void SimNetwork::settle(Rank& rank, int peer) {
-  rank.matcher.finish_sends(
-      peer, [&](std::uint32_t slot) { return rank.sent[slot] <= scheduler_.now(); });
+  rank.matcher.finish_sends(peer, [&](SimTime sent) { return sent <= scheduler_.now(); });
 }
 
 void SimNetwork::strike(const Fault& one) {
@@ -79,7 +77,7 @@ void SimNetwork::fall_silent(const Fault& one) {
     sever(other, one.rank, why);
     sever(one.rank, other, paused ? "it gave up waiting for a sign of life" : why);
   }
-  for (const auto& listener : listeners_) listener(one.rank);
+  for (const auto& listener : listeners_[one.rank]) listener();
 }
 
 void SimNetwork::sever(int rank, int peer, const std::string& why) {

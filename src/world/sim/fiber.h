@@ -20,11 +20,11 @@ namespace convoy {
 
 // One flow of control. Fibers of one Fibers object run on one thread, one at a time.
 struct Fiber {
-  void* context = nullptr;  // where it goes on
+  void* context = nullptr;            // where it goes on
+  std::array<void*, 2> exceptions{};  // what it is handling: the C++ runtime keeps that per thread
   std::byte* stack = nullptr;
   void (*entry)(void*) = nullptr;
   void* argument = nullptr;
-  std::array<void*, 2> exceptions{};  // what it is handling: the C++ runtime keeps that per thread
   // For the sanitizers.
   void* fake_stack = nullptr;
   void* tsan_fiber = nullptr;

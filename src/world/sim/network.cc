@@ -20,7 +20,8 @@ SimNetwork::SimNetwork(const Cluster& cluster, const SimOptions& options,
       faults_(options.faults),
       kill_detection_s_(options.kill_detection_s),
       heartbeat_deadline_s_(options.heartbeat_deadline_s),
-      seen_(cluster.ranks) {
+      seen_(cluster.ranks),
+      listeners_(cluster.ranks) {
   ranks_.reserve(cluster.ranks);
   for (int rank = 0; rank < cluster.ranks; ++rank) ranks_.emplace_back(cluster.ranks);
   for (std::uint32_t index = 0; index < faults_.size(); ++index) {
@@ -56,12 +57,11 @@ void SimNetwork::drop(std::uint32_t index) {
 Ticket SimNetwork::send(int from, int to, Tag tag, std::span<const std::byte> bytes) {
   scheduler_.obey();
   Rank& rank = ranks_[from];
-  const Ticket ticket = rank.matcher.open_send(to, bytes.size());
-  if (rank.matcher.gone(to)) return ticket;
+  if (rank.matcher.gone(to)) [[unlikely]]
+    return rank.matcher.open_send(to, bytes.size());
   const Links::Departure leaves = links_.depart(scheduler_.now(), from, to, bytes.size());
-  const std::uint32_t slot = Matcher::slot_of(ticket);
-  if (slot >= rank.sent.size()) rank.sent.resize(slot + 4);
-  rank.sent[slot] = leaves.sent;
+  const Ticket ticket = rank.matcher.open_send(to, bytes.size(), leaves.sent);
+  rank.last_sent = std::max(rank.last_sent, leaves.sent);
   ++sent_;
   if (leaves.head == kNever) return ticket;
   const std::uint32_t index = new_message();

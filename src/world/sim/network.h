@@ -41,8 +41,10 @@ class SimNetwork final : public Scheduler::Handler {
 
   // One of `ranks` that is gone as others see it, and why.
   std::optional<std::pair<int, std::string>> missing(std::span<const int> ranks, int own) const;
-  // Called when a rank is found gone, for waits that are no messages.
-  void on_departure(std::function<void(int rank)> listener) { listeners_.push_back(listener); }
+  // Calls `listener` when that rank is found gone, for waits that are no messages.
+  void on_departure(int rank, std::function<void()> listener) {
+    listeners_[rank].push_back(std::move(listener));
+  }
 
   void publish(int rank, const Position& position);
   std::optional<Sighting> last_seen(int viewer, int rank) const;
@@ -65,18 +67,18 @@ class SimNetwork final : public Scheduler::Handler {
     std::uint32_t next;
   };
 
-  struct Rank {
+  struct alignas(64) Rank {
     explicit Rank(int size) : matcher(size) {}
-    Matcher matcher;
     TaskId waiter = kNoTask;  // blocked in await for `awaited`
     std::span<const Ticket> awaited;
-    std::vector<SimTime> sent;  // by slot of the ticket: when a send is done
+    SimTime last_sent = 0;  // when its last send is done
     bool woken = false;
     End end = End::running;
     bool told = false;  // the others know of its end
     SimTime ended = 0;
     SimTime tell = 0;             // the earliest time at which they do
     std::uint64_t under_way = 0;  // messages from it that have not arrived
+    Matcher matcher;
     std::string why;
   };
 
@@ -111,7 +113,7 @@ class SimNetwork final : public Scheduler::Handler {
   double kill_detection_s_;
   double heartbeat_deadline_s_;
   std::vector<std::optional<Seen>> seen_;
-  std::vector<std::function<void(int)>> listeners_;
+  std::vector<std::vector<std::function<void()>>> listeners_;  // by rank
 };
 
 // Sends are done when their time has come; only a wait that finds one open asks for an event.
@@ -120,7 +122,7 @@ inline SimTime SimNetwork::finish_sends(Rank& rank, std::span<const Ticket> tick
   SimTime first = kNever;
   for (const Ticket ticket : tickets) {
     if (!rank.matcher.is_open_send(ticket)) continue;
-    const SimTime when = rank.sent[Matcher::slot_of(ticket)];
+    const SimTime when = rank.matcher.note_of(ticket);
     if (when <= scheduler_.now())
       rank.matcher.finish(ticket);
     else

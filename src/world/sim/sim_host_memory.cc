@@ -15,10 +15,10 @@ SimHost::SimHost(SimNetwork& network, std::vector<int> ranks, std::size_t region
       ps_per_byte_(1e12 / bytes_per_s),
       barrier_(to_sim_time(barrier_s)),
       regions_(ranks_.size()) {
-  network_.on_departure([this](int rank) {
-    if (std::find(ranks_.begin(), ranks_.end(), rank) == ranks_.end()) return;
-    for (const TaskId task : waiting_) network_.scheduler().wake(task);
-  });
+  for (const int rank : ranks_)
+    network_.on_departure(rank, [this] {
+      for (const TaskId task : waiting_) network_.scheduler().wake(task);
+    });
 }
 
 SimHost::~SimHost() {
