@@ -17,11 +17,8 @@ std::string Position::text() const {
   return fmt::format("{} #{}, {} bytes", place.data(), sequence, bytes);
 }
 
-Completion Transport::wait(Ticket ticket, double timeout_s) {
-  const std::optional<Completion> done = await({&ticket, 1}, timeout_s, Heed::nothing);
-  if (!done)
-    throw DeadlineExceeded(fmt::format("rank {}: no answer within {} s", rank(), timeout_s));
-  return *done;
+void Transport::throw_too_late(double timeout_s) const {
+  throw DeadlineExceeded(fmt::format("rank {}: no answer within {} s", rank(), timeout_s));
 }
 
 }  // namespace convoy

@@ -100,7 +100,12 @@ class Transport {
   }
   // Waits for one ticket, whatever wake() says; throws DeadlineExceeded when the time is over, and
   // the ticket stays open then.
-  Completion wait(Ticket ticket, double timeout_s);
+  Completion wait(Ticket ticket, double timeout_s) {
+    const std::optional<Completion> done = await({&ticket, 1}, timeout_s, Heed::nothing);
+    if (!done) [[unlikely]]
+      throw_too_late(timeout_s);
+    return *done;
+  }
 
   // Gives up an operation, done or not: afterwards its buffer is the caller's again, and the
   // ticket is used up. A message that has begun to arrive is dropped; a send may or may not reach
@@ -134,6 +139,9 @@ class Transport {
   // A wake() that comes while nothing is heeded is kept for the next await that heeds it.
   virtual std::optional<Completion> await(std::span<const Ticket> tickets, double timeout_s,
                                           Heed heed) = 0;
+
+ private:
+  [[noreturn]] void throw_too_late(double timeout_s) const;
 };
 
 }  // namespace convoy

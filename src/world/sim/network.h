@@ -131,8 +131,8 @@ inline SimTime SimNetwork::finish_sends(Rank& rank, std::span<const Ticket> tick
   return first;
 }
 
-inline std::optional<Completion> SimNetwork::await(int number, std::span<const Ticket> tickets,
-                                                   double timeout_s, bool heed_wake) {
+[[gnu::always_inline]] inline std::optional<Completion> SimNetwork::await(
+    int number, std::span<const Ticket> tickets, double timeout_s, bool heed_wake) {
   Rank& rank = ranks_[number];
   scheduler_.obey();
   const SimTime timeout = to_sim_time(timeout_s);
