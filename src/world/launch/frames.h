@@ -72,7 +72,7 @@ struct End {
   int code = 0;    // of its exit
   int signal = 0;  // that killed it; 0: none
   int lost = -1;   // the peer whose loss made it end, by its own report; -1: none
-  std::string why;
+  std::string why = {};
 
   bool failed() const { return code != 0 || signal != 0; }
   int exit_code() const { return signal ? 128 + signal : code; }

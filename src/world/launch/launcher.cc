@@ -155,6 +155,7 @@ void Launcher::interrupt(int number) {
 
 // The job ends by the first failure; its cause gets some time to show.
 void Launcher::judge() {
+  if (!verdict_.failing()) settle_at_ = kForever;
   if (!verdict_.failing() || ending_ || interrupted_ != 0) return;
   if (verdict_.decided())
     end_ranks();
@@ -227,8 +228,9 @@ void Launcher::reap() {
   for (int host = 0; host < int(links_.size()); ++host) {
     HostLink& link = *links_[host];
     if (link.gone()) continue;
+    const bool dismissed = link.hung_up();
     link.reap([&] { receive(host); });
-    if (link.gone() && !link.done() && !killing_ && interrupted_ == 0)
+    if (link.gone() && !link.done() && !dismissed && !killing_ && interrupted_ == 0)
       verdict_.failed(plan_.on_host(host) + link.last_words(), 1);
   }
 }
@@ -298,6 +300,7 @@ bool Launcher::busy() {
 LaunchResult Launcher::run() {
   while (busy()) {
     wait_for_events();
+    judge();
     pass_deadlines();
     judge();
   }

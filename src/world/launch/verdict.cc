@@ -11,13 +11,17 @@ std::string Verdict::name(int rank) const {
 }
 
 void Verdict::settle(Cause cause, LaunchResult result) {
-  if (cause <= cause_) return;
+  if (cause <= cause_ || decided()) return;
   cause_ = cause;
   result_ = std::move(result);
 }
 
 void Verdict::ended(int rank, const End& end) {
-  if (!end.failed()) return;
+  if (!end.failed()) {
+    well_.insert(rank);
+    std::erase_if(missed_, [&](const auto& loss) { return loss.first == rank; });
+    return;
+  }
   if (end.signal != 0) {
     if (!sent_.contains(end.signal))
       settle(Cause::killed,
@@ -35,7 +39,13 @@ void Verdict::ended(int rank, const End& end) {
 }
 
 void Verdict::lost(int rank, const std::string& why) {
-  settle(Cause::missed, {1, fmt::format("{} was lost: {}", name(rank), why)});
+  if (!well_.contains(rank)) missed_.emplace_back(rank, why);
+}
+
+LaunchResult Verdict::result() const {
+  if (cause_ != Cause::none || missed_.empty()) return result_;
+  const auto& [rank, why] = missed_.front();
+  return {1, fmt::format("{} was lost: {}", name(rank), why)};
 }
 
 void Verdict::failed(const std::string& why, int code) { settle(Cause::failed, {code, why}); }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "world/launch/frames.h"
@@ -25,16 +26,16 @@ class Verdict {
   void started(int rank, int pid) { pids_[rank] = pid; }
   // A rank ended. After sent() the signals sent are no cause, nor are exit codes.
   void ended(int rank, const End& end);
-  // The others miss a rank, which may well be alive.
+  // The others miss a rank, which may well be alive. Withdrawn should it then end well.
   void lost(int rank, const std::string& why);
   // Something other than a rank failed: that settles it.
   void failed(const std::string& why, int code);
   // The launcher told all ranks to end.
   void sent(int signal) { sent_.insert(signal); }
 
-  bool failing() const { return cause_ != Cause::none; }
+  bool failing() const { return cause_ != Cause::none || !missed_.empty(); }
   bool decided() const { return cause_ == Cause::failed || cause_ == Cause::killed; }
-  LaunchResult result() const { return result_; }
+  LaunchResult result() const;
 
  private:
   enum class Cause { none, missed, exited, killed, failed };  // the later wins
@@ -46,6 +47,8 @@ class Verdict {
   std::vector<int> host_of_;
   std::vector<int> pids_;
   std::set<int> sent_;
+  std::vector<std::pair<int, std::string>> missed_;  // by lost(), in the order heard
+  std::set<int> well_;                               // ended well
   Cause cause_ = Cause::none;
   LaunchResult result_;
 };

@@ -54,6 +54,17 @@ TEST(Verdict, ARankThatIsOnlyMissedIsNamed) {
   EXPECT_EQ(verdict.result().reason, "rank 2 (pid 102, host b) was lost: silent for 5 s");
 }
 
+TEST(Verdict, AMissedRankThatEndsWellWasNotLost) {
+  Verdict verdict = three_ranks();
+  verdict.lost(1, "its connection ended");
+  EXPECT_TRUE(verdict.failing());
+  verdict.ended(2, {});
+  EXPECT_TRUE(verdict.failing());
+  verdict.ended(1, {});
+  EXPECT_FALSE(verdict.failing());
+  EXPECT_EQ(verdict.result().code, 0);
+}
+
 TEST(Verdict, WhatRanksDoOnRequestIsNoCause) {
   Verdict verdict = three_ranks();
   verdict.sent(15);
