@@ -162,10 +162,11 @@ void Mesh::accept_wanted() {
   }
 }
 
-void Mesh::suspect(int rank, const std::string& why) {
+void Mesh::suspect(int rank, const std::string& why, bool rendezvous_knows) {
   Peer& peer = peers_[rank];
   if (!peer.out || peer.suspicion) return;
   peer.suspicion = why;
+  peer.rendezvous_knows = rendezvous_knows;
   peer.suspected_until_s = now_s() + kGrace_s;
   ++troubled_;
 }
@@ -176,11 +177,14 @@ void Mesh::settle() {
     if (!peer.out) continue;
     const bool late = peer.suspicion && now_s() >= peer.suspected_until_s;
     if (!peer.cut && !late) continue;
-    const bool told = peer.suspicion.has_value();
+    if (peer.heard_bye) {  // this rank leaves, and the peer is done with it
+      part(rank, std::nullopt);
+      continue;
+    }
     const std::string why = peer.suspicion.value_or(
         fmt::format("its connection ended, or it was silent for {} s", job_.heartbeat_deadline_s));
     part(rank, why);
-    if (!told) found_lost_.push_back({rank, why});
+    if (!peer.rendezvous_knows) found_lost_.push_back({rank, why});
   }
   troubled_ = static_cast<int>(std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) {
     return peer.out && (peer.cut || peer.suspicion);

@@ -53,7 +53,7 @@ class Mesh {
   bool progress();
   std::vector<Loss> take_found_lost() { return std::exchange(found_lost_, {}); }
   // A peer is said to be lost: it is, as soon as what it sent is taken.
-  void suspect(int rank, const std::string& why);
+  void suspect(int rank, const std::string& why, bool rendezvous_knows);
 
   // The time until progress() has something to do without any socket or bell.
   double next_due_s() const;
@@ -95,6 +95,7 @@ class Mesh {
     bool said_bye = false;
     bool heard_bye = false;
     std::optional<std::string> suspicion{};
+    bool rendezvous_knows = false;
     double suspected_until_s = 0;
     std::uint64_t next_id = 1;
     std::ptrdiff_t eager_room = kEagerBudget;

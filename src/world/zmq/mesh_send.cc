@@ -26,7 +26,7 @@ bool Mesh::send_frame(int to, const Frame& frame, Outgoing* lender) {
   if (!peer.out) return false;
   ZmqMessage head(encode_frame(frame));
   if (!peer.out->send(head, !frame.payload.empty())) {
-    suspect(to, "the connection to it ended");
+    suspect(to, "the connection to it ended", false);
     return false;
   }
   if (frame.payload.empty()) return true;

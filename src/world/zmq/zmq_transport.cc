@@ -122,7 +122,7 @@ void ZmqTransport::cancel(Ticket ticket) {
 bool ZmqTransport::progress(bool thorough) {
   bool moved = local_ && local_->progress(thorough);
   if (local_ && !thorough) return moved;
-  for (const Loss& loss : control_.take_losses()) mesh_.suspect(loss.rank, loss.why);
+  for (const Loss& loss : control_.take_losses()) mesh_.suspect(loss.rank, loss.why, true);
   moved |= mesh_.progress();
   for (const Loss& loss : mesh_.take_found_lost()) control_.report_lost(loss.rank, loss.why);
   return moved;
