@@ -142,6 +142,7 @@ int run_program(int argc, const char* const* argv) {
   add_bench_command(app);
   add_doctor_command(app);
   add_launch_command(app);
+  add_net_command(app);
   return run(app, argc, argv);
 }
 

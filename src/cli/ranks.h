@@ -1,0 +1,27 @@
+// How a command gets its ranks: those of the job that started it, or ranks of its own.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "world/world.h"
+
+namespace convoy {
+
+struct RankOptions {
+  int size = 0;           // 0: as many as the job has, or 2
+  std::string transport;  // inproc, shm or zmq; empty: the job's, or shm
+};
+
+void add_rank_options(CLI::App& command, RankOptions& options);
+
+// What carries the messages of this process: the job's, or what was asked for.
+std::string transport_name(const RankOptions& options);
+
+// Runs `body` on every rank and returns when this process has nothing more to do. Within a job
+// (convoy launch, mpirun) it runs on the own rank. Otherwise the ranks are started here: as
+// threads, or as processes that run this command again, of which only rank 0 writes to standard
+// output. `body` must close its transport. Throws ConfigError for options that contradict the job.
+void run_ranks(const RankOptions& options, const RankBody& body);
+
+}  // namespace convoy
