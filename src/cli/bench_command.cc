@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "cli/bench_allreduce.h"
 #include "cli/command.h"
 #include "kernels/parallel.h"
 #include "kernels/peak.h"
@@ -225,7 +226,10 @@ void add_bench_command(CLI::App& app) {
       "Example: convoy bench step --model resnet18 --input 3x32x32 --batch 128 --precision f32 "
       "--threads 2 --layers");
   step->callback([options] { run(*options); });
-  bench->footer("Example: convoy bench step --model mnist_cnn --batch 128");
+  add_bench_allreduce(*bench);
+  bench->footer(
+      "Examples:\n  convoy bench step --model mnist_cnn --batch 128\n"
+      "  convoy bench allreduce -n 2 --transport shm");
 }
 
 }  // namespace convoy
