@@ -52,7 +52,7 @@ TEST_P(FamilyTest, AgreesWithReference) {
     const Batch batch = testing::random_batch(network, size);
     auto* arena = static_cast<std::byte*>(std::aligned_alloc(64, graph.arena_bytes()));
     const LossSums sums = graph.forward(batch, arena, {});
-    graph.backward(arena, {});
+    graph.backward(arena, {}, nullptr);
     std::free(arena);
     const auto expected = reference.forward(std::span<const float>(batch.images), batch.labels);
     reference.backward();
