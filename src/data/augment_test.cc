@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/error.h"
 #include "data/memory_dataset.h"
 
 namespace convoy {
@@ -72,6 +73,44 @@ TEST(Augment, EveryResultIsACropAndEveryCropAppears) {
       seen.insert(bytes_of(applied(augment, set, 0, sample)));
     EXPECT_EQ(seen, possible);
   }
+}
+
+TEST(Augment, ReflectionShowsTheImagesOwnPixels) {
+  const MemoryDataset set = numbered();
+  const auto reflected = [](int at, int size) {
+    return at < 0 ? -at : at < size ? at : 2 * size - 2 - at;
+  };
+  std::set<std::vector<int>> possible, seen;
+  for (int down = -2; down <= 2; ++down)
+    for (int right = -2; right <= 2; ++right)
+      for (const bool mirrored : {false, true}) {
+        std::vector<int> bytes;
+        for (int y = 0; y < 3; ++y)
+          for (int x = 0; x < 4; ++x)
+            bytes.push_back(1 + reflected(y + down, 3) * 4 +
+                            reflected((mirrored ? 3 - x : x) + right, 4));
+        possible.insert(bytes);
+      }
+  const Augment augment(set, {.crop_padding = 2, .reflect = true, .flip = true}, 1);
+  for (std::uint64_t sample = 0; sample < 1000; ++sample)
+    seen.insert(bytes_of(applied(augment, set, 0, sample)));
+  EXPECT_EQ(seen, possible);
+  EXPECT_THROW(Augment(set, {.crop_padding = 3, .reflect = true}, 1), ConfigError);
+}
+
+TEST(Augment, AlternatingFlipsShowBothSidesInAnyTwoEpochs) {
+  const MemoryDataset set = numbered();
+  const Augment augment(set, {.flip = true, .alternate = true}, 1);
+  int mirrored_first = 0;
+  for (std::uint64_t sample = 0; sample < 100; ++sample) {
+    const auto first = applied(augment, set, 0, sample), second = applied(augment, set, 1, sample);
+    EXPECT_NE(first, second);
+    EXPECT_EQ(first, applied(augment, set, 2, sample));
+    EXPECT_EQ(second, applied(augment, set, 7, sample));
+    mirrored_first += bytes_of(first) == expected(0, 0, true);
+  }
+  EXPECT_GT(mirrored_first, 25);
+  EXPECT_LT(mirrored_first, 75);
 }
 
 TEST(Augment, ChannelsMoveTogether) {

@@ -11,8 +11,10 @@
 namespace convoy {
 
 struct AugmentOptions {
-  int crop_padding = 0;  // random crop after zero padding by this many pixels on each side
-  bool flip = false;     // mirror left-right with probability 1/2
+  int crop_padding = 0;    // random crop after padding by this many pixels on each side,
+  bool reflect = false;    // with the image's own pixels, mirrored at its edge, instead of black
+  bool flip = false;       // mirror left-right with probability 1/2
+  bool alternate = false;  // with flip: by chance in the first epoch, then every other epoch
 };
 
 struct LoaderOptions {

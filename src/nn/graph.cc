@@ -13,7 +13,9 @@ Graph::Graph(const Network& network, Parameters& parameters, const Family& famil
     : family_(family),
       options_(options),
       image_(network.input_shape()),
-      plan_(plan_layers(network, family)) {
+      plan_(plan_layers(network, family)),
+      reached_(network.reached_by_backward()),
+      output_scale_(network.output_scale()) {
   const std::size_t values = network.nodes().size();
   value_shape_.resize(values);
   value_buffer_.assign(values, -1);
@@ -59,6 +61,7 @@ void Graph::bind_ops(const Network& network, Parameters& parameters) {
     step.op = family_.bind(spec);
     step.has_parameters = has_parameters;
     step.weight = weight;
+    step.frozen = network.node(layer.node).frozen;
     steps_.push_back(std::move(step));
     timings_.push_back({layer.node});
   }
@@ -138,6 +141,7 @@ void Graph::plan_gradients() {
     Step& step = steps_[i];
     const OpTraits& traits = step.op->traits();
     const NodeId output = step.layer->output;
+    if (!reached_[output]) continue;
     const int time = backward_time(i);
     int buffer = gradient_buffer_[output];
     CHECK(buffer >= 0, "nobody reads the output of node {}", output);
@@ -150,7 +154,7 @@ void Graph::plan_gradients() {
     for (std::size_t k = 0; k < step.layer->inputs.size(); ++k) {
       const NodeId input = step.layer->inputs[k];
       step.input_gradients.push_back(-1);
-      if (input == plan_.front().output) continue;
+      if (!reached_[input]) continue;
       const int earlier = gradient_buffer_[input];
       if (traits.adds_gradient && k == 0 && earlier >= 0 && earlier != buffer &&
           !others_need(earlier, input, time)) {
@@ -223,13 +227,16 @@ LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& be
                       .key = {batch.epoch, batch.samples}});
     if (timing_) timings_[i].forward_s += now_s() - start;
   }
-  std::memcpy(logits_.data(), at(arena, value_buffer_[output_]), logits_.size() * sizeof(float));
+  const auto* output = reinterpret_cast<const float*>(at(arena, value_buffer_[output_]));
+  for (std::size_t i = 0; i < logits_.size(); ++i) logits_[i] = output_scale_ * output[i];
   std::span<float> gradients;
   if (options_.training)
     gradients = {reinterpret_cast<float*>(at(arena, gradient_buffer_[output_])), logits_.size()};
   const float smoothing = options_.training ? options_.label_smoothing : 0;
-  return softmax_cross_entropy(logits_, batch.labels, int(value_shape_[output_].count()),
-                               {smoothing}, gradients);
+  const LossSums sums = softmax_cross_entropy(
+      logits_, batch.labels, int(value_shape_[output_].count()), {smoothing}, gradients);
+  for (float& gradient : gradients) gradient *= output_scale_;
+  return sums;
 }
 
 std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
@@ -240,6 +247,10 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
     const double start = timing_ ? now_s() : 0;
+    if (step.output_gradient < 0) {  // nothing trained here or before
+      if (done && step.has_parameters) done(step.layer->node);
+      continue;
+    }
     inputs.clear();
     gradients.clear();
     for (int buffer : step.inputs) inputs.push_back(at(arena, buffer));
@@ -254,8 +265,8 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
                        .output_gradient = output_gradient,
                        .input_gradients = gradients,
                        .add_to_gradient = step.add_to_gradient,
-                       .update = update});
-    if (update && step.op->traits().updates_weight) moved.push_back(step.weight);
+                       .update = step.frozen ? nullptr : update});
+    if (update && !step.frozen && step.op->traits().updates_weight) moved.push_back(step.weight);
     for (const Step::Addition& addition : step.additions) {
       std::byte* accumulator = at(arena, addition.accumulator);
       if (addition.copy_from >= 0)

@@ -61,6 +61,7 @@ class Graph {
     std::unique_ptr<Op> op;
     bool has_parameters = false;
     ArenaRange weight;
+    bool frozen = false;
     std::vector<int> inputs;  // buffers
     int output = -1;
     int saved = -1;
@@ -99,6 +100,8 @@ class Graph {
   GraphOptions options_;
   Shape image_;  // of the data set; the input value may be a part of it
   std::vector<PlannedLayer> plan_;
+  std::vector<bool> reached_;  // by value: whether it has a gradient
+  float output_scale_;
   std::vector<Step> steps_;  // all planned layers but the input
   std::vector<Lifetime> buffers_;
   std::vector<Shape> value_shape_;  // these four by value

@@ -70,6 +70,43 @@ void expect_agreement(const Network& written, int size, const Tolerance& toleran
         << buffer.name;
 }
 
+TEST(Model, OutputIsScaledForwardAndBackward) {
+  Network network = layer_cases().front().network;
+  network.scale_output(0.25f);
+  expect_agreement(network, 3);
+}
+
+// Backward stops where nothing is trained, and goes through frozen layers in the middle.
+TEST(Model, FrozenLayersLeaveOtherGradientsAsTheyAre) {
+  const Network network = make_network("airbench", {3, 32, 32}, 10);
+  const Batch batch = random_batch(network, 4);
+  const auto gradients = [&](const std::vector<std::string>& frozen) {
+    Network part = network;
+    for (const std::string& name : frozen) part.freeze(name);
+    Model model(part, {.batch = 4, .threads = 2});
+    model.forward(batch);
+    std::vector<NodeId> done;
+    model.backward([&](NodeId node) { done.push_back(node); });
+    EXPECT_EQ(done.size(), 14u);  // frozen ones too: a bucket must not wait for them
+    std::map<std::string, std::vector<float>> list;
+    for (const Parameter& parameter : model.parameters().list()) {
+      std::vector<float>& plain = list[parameter.spec.name];
+      plain.resize(parameter.spec.count());
+      model.parameters().export_gradients(parameter, plain);
+    }
+    return list;
+  };
+  const auto all = gradients({}), some = gradients({"whiten", "layer1", "layer3.conv1"});
+  for (const auto& [name, plain] : all) {
+    const bool first = name.starts_with("whiten") || name.starts_with("layer1");
+    if (first) {
+      EXPECT_EQ(some.at(name), std::vector<float>(plain.size(), 0.0f)) << name;
+    } else if (!name.starts_with("layer3.conv1")) {
+      EXPECT_LT(relative_error(some.at(name), plain), 1e-6) << name;
+    }
+  }
+}
+
 class LayerTest : public ::testing::TestWithParam<Case> {};
 
 TEST_P(LayerTest, AgreesWithReference) {

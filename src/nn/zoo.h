@@ -18,7 +18,8 @@ const std::vector<std::string>& zoo_names();
 Network make_network(const std::string& name, Shape input, int classes);
 
 // What each network was made for: 1x28x28 and 10 classes for shallow and mnist_cnn, 3x32x32 and 10
-// classes for airbench, 3x224x224 and 1000 classes for the others. All throw ConfigError for an unknown name.
+// classes for airbench, 3x224x224 and 1000 classes for the others. All throw ConfigError for an
+// unknown name.
 Shape zoo_default_input(const std::string& name);
 int zoo_default_classes(const std::string& name);
 // The data set and the studies that use it, as in "MNIST (pani2020)".

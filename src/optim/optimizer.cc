@@ -13,11 +13,12 @@
 namespace convoy {
 namespace {
 
-// Neighbouring parameters that are updated alike: for SGD and Adam those of one weight decay, for
-// LARS one parameter.
+// Neighbouring parameters that are updated alike: for SGD and Adam those of one weight decay and
+// rate, for LARS one parameter. Frozen parameters are in none.
 struct Run {
   std::size_t begin = 0, end = 0;
   float decay = 0;
+  float rate = 1;       // factor of the rate
   bool adapts = false;  // lars: has a rate of its own
 };
 
@@ -64,7 +65,8 @@ class ElementwiseOptimizer : public RunOptimizer, public WeightUpdate {
 
   void update(std::size_t begin, std::size_t end, float rate, std::int64_t update) override {
     for_each_piece(begin, end, [&](std::size_t at, std::size_t count, const Run& run) {
-      move(at, gradients_.subspan(at, count), {.rate = rate, .decay = run.decay, .update = update});
+      move(at, gradients_.subspan(at, count),
+           {.rate = rate * run.rate, .decay = run.decay, .update = update});
     });
   }
 
@@ -76,7 +78,9 @@ class ElementwiseOptimizer : public RunOptimizer, public WeightUpdate {
   void apply(const float* weight, std::span<const float> gradient) override {
     const auto at = std::size_t(weight - values_.data());
     Pace pace = during_backward_;
-    pace.decay = run_at(at)->decay;
+    const Run& run = *run_at(at);
+    pace.rate *= run.rate;
+    pace.decay = run.decay;
     move(at, gradient, pace);
   }
 
@@ -184,7 +188,8 @@ class Lars : public RunOptimizer {
     const auto gradients = gradients_.subspan(run.begin, size);
     const auto velocity = velocity_.span().subspan(run.begin, size);
     const float local = run.adapts ? local_rate(values, gradients, run.decay) : 1.0f;
-    const MomentumStep step{.rate = rate * local, .momentum = momentum_, .decay = run.decay};
+    const MomentumStep step{
+        .rate = rate * run.rate * local, .momentum = momentum_, .decay = run.decay};
     parallel_for(size, std::size_t{1} << 13, [&](std::size_t from, std::size_t to) {
       lars_step(values.subspan(from, to - from), gradients.subspan(from, to - from),
                 velocity.subspan(from, to - from), step);
@@ -209,15 +214,19 @@ std::vector<Run> make_runs(const OptimizerOptions& options, std::span<const Para
   const bool one_each = options.kind == "lars";
   std::vector<Run> runs;
   for (const Parameter& parameter : parameters) {
-    const bool weight = parameter.spec.role == Role::weight;
+    if (parameter.spec.frozen) continue;
+    const Role role = parameter.spec.role;
+    const bool weight = role == Role::weight;
+    const bool bias = role == Role::bias || role == Role::norm_bias;
     const Run run{.begin = parameter.begin,
                   .end = parameter.end,
                   .decay = weight || options.decay_all ? options.weight_decay : 0.0f,
+                  .rate = bias ? options.bias_rate : 1.0f,
                   .adapts = weight};
     CHECK(run.begin <= run.end && (runs.empty() || runs.back().end <= run.begin),
           "{} is not in arena order", parameter.spec.name);
     if (!one_each && !runs.empty() && runs.back().decay == run.decay &&
-        runs.back().end == run.begin)
+        runs.back().rate == run.rate && runs.back().end == run.begin)
       runs.back().end = run.end;
     else
       runs.push_back(run);
@@ -244,6 +253,7 @@ void check_options(const OptimizerOptions& options) {
   check_range("trust", options.trust, positive(options.trust), "above 0");
   check_range("weight-decay", options.weight_decay,
               options.weight_decay >= 0 && std::isfinite(options.weight_decay), "of 0 or more");
+  check_range("bias-rate", options.bias_rate, positive(options.bias_rate), "above 0");
   if (options.nesterov && options.kind != "sgd")
     throw ConfigError("nesterov: only sgd has it, not {}; leave it out", options.kind);
   if (options.nesterov && options.momentum == 0)

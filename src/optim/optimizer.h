@@ -21,6 +21,7 @@ struct OptimizerOptions {
   bool nesterov = false;     // sgd
   float weight_decay = 0;    // added to the gradient: gradient + weight_decay * value
   bool decay_all = false;    // also batch norm and biases
+  float bias_rate = 1;       // factor of the rate for biases, batch norm's included
   float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;  // adam
   float trust = 0.001f;                                 // lars
 };

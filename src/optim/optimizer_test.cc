@@ -53,6 +53,27 @@ struct Arena {
   std::vector<float> values, gradients;
 };
 
+TEST(Optimizer, BiasesHaveARateOfTheirOwnAndFrozenParametersNone) {
+  for (const char* kind : {"sgd", "adam", "lars"}) {
+    Arena arena, plain;
+    arena.parameters[0].spec.frozen = true;
+    const auto before = arena.values;
+    arena.optimizer({.kind = kind, .bias_rate = 4})->update(0, arena.values.size(), 0.1f, 1);
+    plain.optimizer({.kind = kind})->update(0, plain.values.size(), 0.1f, 1);
+    for (const Parameter& parameter : arena.parameters)
+      for (std::size_t i = parameter.begin; i < parameter.end; ++i) {
+        const float factor = parameter.spec.frozen               ? 0.0f
+                             : parameter.spec.role == Role::bias ? 4.0f
+                                                                 : 1.0f;
+        ASSERT_NEAR(arena.values[i] - before[i], factor * (plain.values[i] - before[i]), 1e-5)
+            << kind << " " << parameter.spec.name;
+      }
+  }
+  Arena arena;
+  EXPECT_THAT([&] { arena.optimizer({.bias_rate = 0}); },
+              ThrowsMessage<ConfigError>(HasSubstr("bias-rate")));
+}
+
 TEST(Optimizer, DecaysWeightsOnly) {
   Arena arena;
   const auto before = arena.values;

@@ -31,13 +31,19 @@ double step_rate(const ScheduleOptions& options, std::int64_t step, std::int64_t
   return rate;
 }
 
+double line_between(double from, double to, double progress) {
+  return from + (to - from) * std::clamp(progress, 0.0, 1.0);
+}
+
+// Up to the peak and down again, along cosines or straight lines.
 double one_cycle_rate(const ScheduleOptions& options, std::int64_t step, std::int64_t begin,
                       std::int64_t last) {
+  const auto between = options.kind == "triangle" ? line_between : cosine_between;
   const auto peak =
       std::clamp<std::int64_t>(std::llround(options.peak_at * double(last)), begin, last);
   if (step <= peak && peak > begin)
-    return cosine_between(options.rate / kOneCycleStart, options.rate, share(step, begin, peak));
-  return cosine_between(options.rate, options.final_rate, share(step, peak, last));
+    return between(options.rate / kOneCycleStart, options.rate, share(step, begin, peak));
+  return between(options.rate, options.final_rate, share(step, peak, last));
 }
 
 // The schedule without its warm-up, over the steps `begin` to `last`.
@@ -46,7 +52,8 @@ double scheduled_rate(const ScheduleOptions& options, std::int64_t step, std::in
   if (options.kind == "step") return step_rate(options, step, steps_per_epoch);
   if (options.kind == "cosine")
     return cosine_between(options.rate, options.final_rate, share(step, begin, last));
-  if (options.kind == "one-cycle") return one_cycle_rate(options, step, begin, last);
+  if (options.kind == "one-cycle" || options.kind == "triangle")
+    return one_cycle_rate(options, step, begin, last);
   return options.rate;
 }
 
@@ -58,7 +65,8 @@ void check_number(const char* field, double value, bool fits, const char* range)
 }  // namespace
 
 const std::vector<std::string>& schedule_kinds() {
-  static const std::vector<std::string> kinds = {"constant", "step", "cosine", "one-cycle"};
+  static const std::vector<std::string> kinds = {"constant", "step", "cosine", "one-cycle",
+                                                 "triangle"};
   return kinds;
 }
 
@@ -66,7 +74,8 @@ void check_schedule(const ScheduleOptions& options) {
   const auto& kinds = schedule_kinds();
   if (std::find(kinds.begin(), kinds.end(), options.kind) == kinds.end())
     throw ConfigError(
-        "schedule: there is no '{}'; did you mean '{}'? (constant, step, cosine or one-cycle)",
+        "schedule: there is no '{}'; did you mean '{}'? (constant, step, cosine, one-cycle or "
+        "triangle)",
         options.kind, nearest(options.kind, kinds));
   check_number("learning rate", options.rate, options.rate > 0, "above 0");
   check_number("warm-up epochs", options.warmup_epochs, options.warmup_epochs >= 0, "of 0 or more");

@@ -8,17 +8,17 @@
 namespace convoy {
 
 struct ScheduleOptions {
-  std::string kind = "constant";  // constant, step, cosine, one-cycle
+  std::string kind = "constant";  // constant, step, cosine, one-cycle, triangle
   double rate = 0.01;             // peak rate, after scaling with the batch
   double warmup_epochs =
-      0;  // linear from rate/steps to rate (one-cycle: to the rate it starts from)
+      0;  // linear from rate/steps to rate (one-cycle, triangle: to the rate it starts from)
   std::vector<double> milestones = {};  // step: epochs after which the rate is multiplied by gamma
   double gamma = 0.1;
-  double final_rate = 0;  // cosine, one-cycle: at the last step
-  double peak_at = 0.3;   // one-cycle: share of training at which the rate peaks
+  double final_rate = 0;  // cosine, one-cycle, triangle: at the last step
+  double peak_at = 0.3;   // one-cycle, triangle: share of training at which the rate peaks
 };
 
-// One-cycle starts at the peak rate divided by this, as PyTorch's does.
+// One-cycle and triangle start at the peak rate divided by this, as PyTorch's one-cycle does.
 inline constexpr double kOneCycleStart = 25;
 
 // All kinds, for help texts.

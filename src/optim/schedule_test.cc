@@ -69,9 +69,18 @@ TEST(Schedule, OneCycleRisesAndFalls) {
     EXPECT_LT(at(options, step), at(options, step - 1));
 }
 
+TEST(Schedule, TriangleRisesAndFallsInStraightLines) {
+  const ScheduleOptions options{.kind = "triangle", .rate = 1, .final_rate = 0.1, .peak_at = 0.5};
+  EXPECT_DOUBLE_EQ(learning_rate(options, 0, 101, 1), 1 / kOneCycleStart);
+  EXPECT_NEAR(learning_rate(options, 25, 101, 1), (1 + 1 / kOneCycleStart) / 2, 1e-12);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 50, 101, 1), 1);
+  EXPECT_NEAR(learning_rate(options, 75, 101, 1), 0.55, 1e-12);
+  EXPECT_DOUBLE_EQ(learning_rate(options, 100, 101, 1), 0.1);
+}
+
 // No kind but step jumps: neighbouring steps differ by little, wherever warm-up, peak and end meet.
 TEST(Schedule, IsContinuous) {
-  for (const char* kind : {"constant", "cosine", "one-cycle"})
+  for (const char* kind : {"constant", "cosine", "one-cycle", "triangle"})
     for (double warmup : {0.0, 0.5, 2.0, 5.0}) {
       const ScheduleOptions options{.kind = kind, .rate = 1, .warmup_epochs = warmup};
       for (std::int64_t step = 1; step < kSteps * kEpochs; ++step)
