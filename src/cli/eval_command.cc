@@ -29,8 +29,8 @@ struct Arguments {
   GivenFlags flags;
 };
 
-constexpr const char* kShared[] = {"data",  "data_root", "model",   "input",         "classes",
-                                   "batch", "precision", "threads", "loader_threads"};
+constexpr const char* kShared[] = {"data",  "data_root", "model",   "input",          "classes",
+                                   "batch", "precision", "threads", "loader_threads", "eval_flip"};
 
 std::filesystem::path weights_at(const std::string& text) {
   const std::filesystem::path path(text);
@@ -72,17 +72,19 @@ nlohmann::json evaluate_weights(TrainConfig config, const std::filesystem::path&
   load_weights(path, model->network(), model->parameters(), LoadMode::strict);
   Loader loader(*split.test, evaluation_loader(int(config.batch), int(config.loader_threads)));
   const double start_s = now_s();
-  const Score score = evaluate(*model, loader);
+  const Score score = evaluate(*model, loader, {.flip = config.eval_flip});
   const double seconds = now_s() - start_s;
-  return {{"test_accuracy", score.accuracy},
-          {"test_loss", score.loss},
-          {"samples", score.samples},
-          {"images_per_s", seconds > 0 ? double(score.samples) / seconds : 0.0},
-          {"wall_s", seconds},
-          {"model", config.model},
-          {"data", config.data},
-          {"checkpoint", path.string()},
-          {"weights_sha256", model->parameters().sha256()}};
+  nlohmann::json answer = {{"test_accuracy", score.accuracy},
+                           {"test_loss", score.loss},
+                           {"samples", score.samples},
+                           {"images_per_s", seconds > 0 ? double(score.samples) / seconds : 0.0},
+                           {"wall_s", seconds},
+                           {"model", config.model},
+                           {"data", config.data},
+                           {"checkpoint", path.string()},
+                           {"weights_sha256", model->parameters().sha256()}};
+  if (score.flip_accuracy) answer["test_accuracy_flip"] = *score.flip_accuracy;
+  return answer;
 }
 
 void run_eval(const Arguments& arguments) {
@@ -96,13 +98,17 @@ void run_eval(const Arguments& arguments) {
     return;
   }
   const auto number = [&](const char* name) { return answer.at(name).get<double>(); };
-  fmt::print("{}", summary_table(
-                       {{"network", answer.at("model")},
-                        {"data", answer.at("data")},
-                        {"test accuracy", fmt::format("{:.2f} %", 100 * number("test_accuracy"))},
-                        {"test loss", fmt::format("{:.4f}", number("test_loss"))},
-                        {"samples", with_commas(std::uint64_t(number("samples")))},
-                        {"speed", fmt::format("{:.0f} images/s", number("images_per_s"))}}));
+  std::vector<std::pair<std::string, std::string>> rows = {
+      {"network", answer.at("model")},
+      {"data", answer.at("data")},
+      {"test accuracy", fmt::format("{:.2f} %", 100 * number("test_accuracy"))},
+      {"test loss", fmt::format("{:.4f}", number("test_loss"))},
+      {"samples", with_commas(std::uint64_t(number("samples")))},
+      {"speed", fmt::format("{:.0f} images/s", number("images_per_s"))}};
+  if (answer.contains("test_accuracy_flip"))
+    rows.insert(rows.begin() + 3,
+                {"  flips averaged", fmt::format("{:.2f} %", 100 * number("test_accuracy_flip"))});
+  fmt::print("{}", summary_table(rows));
 }
 
 }  // namespace

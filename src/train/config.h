@@ -14,6 +14,7 @@
 #include "data/loader.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "train/start.h"
 
 namespace convoy {
 
@@ -36,6 +37,7 @@ struct TrainConfig {
   bool nesterov = false;
   double weight_decay = 0;
   bool decay_all = false;
+  double bias_rate = 1;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
@@ -57,7 +59,10 @@ struct TrainConfig {
   std::int64_t keep = 2;
   std::int64_t checkpoint_every = 1;
   std::int64_t eval_every = 1;
+  bool eval_flip = false;
   std::string init;
+  std::string start;
+  std::string freeze;
 
   bool operator==(const TrainConfig&) const = default;
 };
@@ -110,5 +115,7 @@ void check_config(const TrainConfig& config);
 OptimizerOptions optimizer_options(const TrainConfig& config);
 ScheduleOptions schedule_options(const TrainConfig& config);
 AugmentOptions augment_options(const TrainConfig& config);
+StartOptions start_options(const TrainConfig& config);
+std::vector<std::string> frozen_layers(const TrainConfig& config);
 
 }  // namespace convoy

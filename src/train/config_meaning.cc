@@ -10,28 +10,48 @@ namespace {
 
 constexpr int kMaxCropPadding = 64;
 
-AugmentOptions parse_augment(std::string_view text) {
+// The words between commas; an empty text has none, "a," has a second, empty one.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  if (text.empty()) return words;
+  for (;;) {
+    const std::size_t comma = text.find(',');
+    words.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return words;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// 0 where the word is not PREFIX and a number of pixels.
+int padding_after(std::string_view prefix, std::string_view word) {
+  int padding = 0;
+  const char* end = word.data() + word.size();
+  const bool fits = word.starts_with(prefix) &&
+                    std::from_chars(word.data() + prefix.size(), end, padding).ptr == end;
+  return fits && padding >= 1 && padding <= kMaxCropPadding ? padding : 0;
+}
+
+AugmentOptions parse_augment(const std::string& text) {
   AugmentOptions options;
-  std::string_view rest = text;
-  do {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const std::string_view word = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    if (word == "flip") {
+  const std::vector<std::string> words = words_of(text);
+  bool known = !words.empty();
+  for (const std::string& word : words) {
+    const int black = padding_after("crop:", word), mirrored = padding_after("reflect:", word);
+    if (word == "flip" || word == "alternate") {
       options.flip = true;
-      continue;
+      options.alternate = options.alternate || word == "alternate";
+    } else if (black + mirrored > 0 && options.crop_padding == 0) {
+      options.crop_padding = black + mirrored;
+      options.reflect = mirrored > 0;
+    } else {
+      known = false;
     }
-    int padding = 0;
-    const char* end = word.data() + word.size();
-    const bool crop = word.starts_with("crop:") &&
-                      std::from_chars(word.data() + 5, end, padding).ptr == end && padding >= 1 &&
-                      padding <= kMaxCropPadding;
-    if (!crop)
-      throw ConfigError(
-          "--augment must be auto, none, or any of crop:PADDING (1 to {}) and flip, not '{}'",
-          kMaxCropPadding, text);
-    options.crop_padding = padding;
-  } while (!rest.empty());
+  }
+  if (!known)
+    throw ConfigError(
+        "--augment must be auto, none, or any of crop:PADDING or reflect:PADDING (1 to {}), flip "
+        "and alternate, not '{}'",
+        kMaxCropPadding, text);
   return options;
 }
 
@@ -53,7 +73,10 @@ void check_config(const TrainConfig& config) {
   if (config.warmup_epochs > double(config.epochs))
     throw ConfigError("--warmup-epochs {} is more than --epochs {}", config.warmup_epochs,
                       config.epochs);
+  if (!config.init.empty() && !config.start.empty())
+    throw ConfigError("--init and --start exclude each other: both say what weights start as");
   augment_options(config);
+  start_options(config);
 }
 
 OptimizerOptions optimizer_options(const TrainConfig& config) {
@@ -62,6 +85,7 @@ OptimizerOptions optimizer_options(const TrainConfig& config) {
           .nesterov = config.nesterov,
           .weight_decay = float(config.weight_decay),
           .decay_all = config.decay_all,
+          .bias_rate = float(config.bias_rate),
           .beta1 = float(config.beta1),
           .beta2 = float(config.beta2),
           .epsilon = float(config.epsilon),
@@ -85,6 +109,23 @@ AugmentOptions augment_options(const TrainConfig& config) {
   if (config.augment != "auto") return parse_augment(config.augment);
   return config.data == "cifar10" ? AugmentOptions{.crop_padding = 4, .flip = true}
                                   : AugmentOptions{};
+}
+
+StartOptions start_options(const TrainConfig& config) {
+  StartOptions options;
+  for (const std::string& word : words_of(config.start)) {
+    if (word == "whiten")
+      options.whiten = true;
+    else if (word == "identity")
+      options.identity = true;
+    else
+      throw ConfigError("--start must be any of whiten and identity, not '{}'", config.start);
+  }
+  return options;
+}
+
+std::vector<std::string> frozen_layers(const TrainConfig& config) {
+  return words_of(config.freeze);
 }
 
 }  // namespace convoy

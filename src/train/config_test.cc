@@ -147,10 +147,28 @@ TEST(Config, AugmentationFollowsTheDataUnlessSaid) {
   EXPECT_FALSE(augment_options(config).flip);
   config.augment = "crop:2";
   EXPECT_EQ(augment_options(config).crop_padding, 2);
-  for (const char* wrong :
-       {"crop", "crop:", "crop:0", "crop:999", "crop:4x", "", "flip,,flip", "turn"}) {
+  config.augment = "reflect:2,alternate";
+  EXPECT_EQ(augment_options(config).crop_padding, 2);
+  EXPECT_TRUE(augment_options(config).reflect);
+  EXPECT_TRUE(augment_options(config).flip && augment_options(config).alternate);
+  for (const char* wrong : {"crop", "crop:", "crop:0", "crop:999", "crop:4x", "", "flip,,flip",
+                            "turn", "flip,", "reflect", "crop:4,reflect:4"}) {
     config.augment = wrong;
     EXPECT_THAT(error_of([&] { augment_options(config); }), HasSubstr("--augment")) << wrong;
+  }
+}
+
+TEST(Config, ListsOfNamesAreTakenApart) {
+  TrainConfig config;
+  EXPECT_FALSE(start_options(config).whiten || start_options(config).identity);
+  EXPECT_TRUE(frozen_layers(config).empty());
+  config.start = "identity,whiten";
+  config.freeze = "conv1,layer1";
+  EXPECT_TRUE(start_options(config).whiten && start_options(config).identity);
+  EXPECT_EQ(frozen_layers(config), (std::vector<std::string>{"conv1", "layer1"}));
+  for (const char* wrong : {"whitened", "whiten,", ","}) {
+    config.start = wrong;
+    EXPECT_THAT(error_of([&] { start_options(config); }), HasSubstr("--start")) << wrong;
   }
 }
 
@@ -165,6 +183,10 @@ TEST(Config, ChoicesThatExcludeEachOtherAreErrors) {
   config.nesterov = true;
   EXPECT_THAT(error_of([&] { check_config(config); }), HasSubstr("--nesterov"));
   config.nesterov = false;
+  config.init = "a.safetensors";
+  config.start = "whiten";
+  EXPECT_THAT(error_of([&] { check_config(config); }), HasSubstr("--start"));
+  config.start = "";
   config.schedule = "step";
   EXPECT_THAT(error_of([&] { check_config(config); }), HasSubstr("--milestones"));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "data/loader.h"
 #include "nn/model.h"
@@ -12,10 +13,17 @@ struct Score {
   double loss = 0;  // means over all samples
   double accuracy = 0;
   std::int64_t samples = 0;
+  // Of the mean of the logits for each image and for its mirror image, where that was asked for.
+  std::optional<double> flip_accuracy = std::nullopt;
 };
 
-// Stops early where `stop` says so (the score is then of what was seen).
-Score evaluate(Model& model, Loader& loader, const std::function<bool()>& stop = {});
+struct EvaluateOptions {
+  bool flip = false;  // also find flip_accuracy; takes twice the time
+  // Stops early where it says so (the score is then of what was seen).
+  std::function<bool()> stop = {};
+};
+
+Score evaluate(Model& model, Loader& loader, const EvaluateOptions& options = {});
 
 // Options of a loader that visits each test sample once, in order, unchanged.
 LoaderOptions evaluation_loader(int batch, int threads);

@@ -28,7 +28,9 @@ std::unique_ptr<Model> make_model(const TrainConfig& config, const Dataset& data
   const int classes = config.classes > 0 ? int(config.classes) : data.classes();
   const std::size_t batch =
       std::min(std::size_t(config.batch), std::max<std::size_t>(data.size(), 1));
-  return std::make_unique<Model>(make_network(config.model, data.shape(), classes),
+  Network network = make_network(config.model, data.shape(), classes);
+  for (const std::string& layer : frozen_layers(config)) network.freeze(layer);
+  return std::make_unique<Model>(std::move(network),
                                  ModelOptions{.batch = int(batch),
                                               .precision = parse_precision(config.precision),
                                               .threads = int(config.threads),

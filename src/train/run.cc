@@ -87,6 +87,8 @@ Parts make_parts(const TrainRequest& request, std::FILE* human) {
     restore(parts, checkpoint);
   else if (!parts.config.init.empty())
     start_from_weights(parts, human);
+  else
+    set_start(start_options(parts.config), *parts.data.train, *parts.model);
   return parts;
 }
 
@@ -175,6 +177,7 @@ nlohmann::json make_answer(const Parts& parts, const Trainer& trainer) {
   if (last.test) {
     answer["test_accuracy"] = last.test->accuracy;
     answer["test_loss"] = last.test->loss;
+    if (last.test->flip_accuracy) answer["test_accuracy_flip"] = *last.test->flip_accuracy;
   }
   return answer;
 }
@@ -187,6 +190,8 @@ void print_summary(const Parts& parts, const Trainer& trainer, std::FILE* human)
     rows.push_back({"test accuracy",
                     fmt::format("{:.2f} %  (loss {:.4f}, {} samples)", 100 * last.test->accuracy,
                                 last.test->loss, with_commas(std::uint64_t(last.test->samples)))});
+  if (last.test && last.test->flip_accuracy)
+    rows.push_back({"  flips averaged", fmt::format("{:.2f} %", 100 * *last.test->flip_accuracy)});
   rows.push_back({"train loss", fmt::format("{:.4f}", last.train_loss)});
   rows.push_back({"data", last.data.to_string()});
   rows.push_back(

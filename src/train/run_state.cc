@@ -19,6 +19,7 @@ nlohmann::json history_json(const std::vector<EpochRecord>& history) {
       row["test_loss"] = record.test->loss;
       row["test_accuracy"] = record.test->accuracy;
       row["test_samples"] = record.test->samples;
+      if (record.test->flip_accuracy) row["test_accuracy_flip"] = *record.test->flip_accuracy;
     }
     list.push_back(std::move(row));
   }
@@ -41,6 +42,8 @@ std::vector<EpochRecord> history_from(const nlohmann::json& list) {
       record.test = Score{.loss = row.at("test_loss"),
                           .accuracy = row.at("test_accuracy"),
                           .samples = row.at("test_samples")};
+    if (row.contains("test_accuracy_flip"))
+      record.test->flip_accuracy = row.at("test_accuracy_flip").get<double>();
     history.push_back(record);
   }
   return history;

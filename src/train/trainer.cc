@@ -62,7 +62,8 @@ bool Trainer::run_epoch() {
   if (due(config_.eval_every, state_.epochs + 1, config_.epochs)) {
     time_.charge(Phase::other);
     score =
-        evaluate(parts_.model, parts_.test_loader, [&] { return parts_.interrupt.requested(); });
+        evaluate(parts_.model, parts_.test_loader,
+                 {.flip = config_.eval_flip, .stop = [&] { return parts_.interrupt.requested(); }});
     time_.charge(Phase::evaluate);
     if (parts_.interrupt.requested()) return false;
     check_loss(score->loss, "evaluation");
@@ -85,6 +86,8 @@ void Trainer::finish_epoch(std::optional<Score> test) {
                                  config_.epochs, record.train_loss, 100 * record.train_accuracy);
   if (test)
     text += fmt::format("  test loss {:.4f}  accuracy {:6.2f} %", test->loss, 100 * test->accuracy);
+  if (test && test->flip_accuracy)
+    text += fmt::format(" (flips averaged {:6.2f} %)", 100 * *test->flip_accuracy);
   text += fmt::format("  {} images/s  {}  {}", with_commas(std::uint64_t(images_per_s())),
                       record.data.to_string(), duration_text(record.seconds));
   progress_.line(text);
