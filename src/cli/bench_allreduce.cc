@@ -38,6 +38,8 @@ struct Options {
   bool json = false;
 };
 
+constexpr int kMostSimulated = 1 << 16;
+
 struct Measurement {
   std::string algorithm = {};
   std::string transport = {};
@@ -185,6 +187,8 @@ void run(const Options& options, bool link_given) {
     throw ConfigError("--bytes {}: not a whole number of {} elements", options.bytes,
                       options.element);
   if (options.world == "sim") {
+    if (options.ranks.size > kMostSimulated)
+      throw ConfigError("-n {}: at most {} simulated ranks", options.ranks.size, kMostSimulated);
     if (!options.ranks.transport.empty())
       throw ConfigError("--transport {}: has no meaning with --world sim; leave it away",
                         options.ranks.transport);
@@ -193,8 +197,6 @@ void run(const Options& options, bool link_given) {
   }
   if (link_given)
     throw ConfigError("--alpha and --beta describe a simulated network: add --world sim");
-  if (options.ranks.size > 256)
-    throw ConfigError("-n {}: at most 256 real ranks; --world sim takes more", options.ranks.size);
   Measurement measured{.transport = transport_name(options.ranks)};
   run_ranks(options.ranks, [&](World world) { measure(options, world, measured); });
   if (!measured.seconds.empty()) report(options, measured);

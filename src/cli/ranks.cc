@@ -70,7 +70,7 @@ void add_rank_options(CLI::App& command, RankOptions& options) {
   command
       .add_option("-n,--ranks", options.size,
                   "Ranks to start (default 2; in a job, those of the job)")
-      ->check(CLI::Range(1, kMostRanks));
+      ->check(CLI::PositiveNumber);
   command
       .add_option("--transport", options.transport,
                   "What carries messages between ranks started here: inproc (threads), shm or zmq")
@@ -84,6 +84,8 @@ std::string transport_name(const RankOptions& options) {
 }
 
 void run_ranks(const RankOptions& options, const RankBody& body) {
+  if (options.size > kMostRanks)
+    throw ConfigError("-n {}: at most {} ranks", options.size, kMostRanks);
   if (const std::optional<Job> job = job_of_process()) {
     expect_size(options, job->size);
     const std::unique_ptr<Membership> membership = join(*job, kJoin_s);

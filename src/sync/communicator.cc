@@ -15,7 +15,7 @@ namespace convoy {
 namespace {
 
 // The streams of one operation.
-constexpr int kData = 0, kHandshake = 1, kSetup = 2;
+constexpr int kData = 0, kIntent = 1, kSetup = 2;
 
 // Below this, the number of steps decides; above, the bytes.
 constexpr std::size_t kSmallBytes = 32 << 10;
@@ -102,13 +102,13 @@ void Communicator::perform(const Intent& intent, const Body& body) {
   position_.sequence = sequence_;
   position_.bytes = intent.bytes;
   publish(kind_name(intent.kind));
-  Handshake handshake(runtime_, transport_, group_, tag(kHandshake), intent);
+  IntentCheck intent_check(runtime_, transport_, group_, tag(kIntent), intent);
   try {
-    body(handshake);
-    handshake.finish(options_.timeout_s);
+    body(intent_check);
+    intent_check.finish(options_.timeout_s);
   } catch (const TransportError&) {
     try {
-      explain(intent, handshake);
+      explain(intent, intent_check);
     } catch (...) {
       failure_ = std::current_exception();
       throw;
@@ -138,9 +138,9 @@ void Communicator::all_reduce(std::span<std::byte> buffer, Element element, Redu
                       .reduction = reduction,
                       .algorithm = static_cast<int>(row - rows.begin()),
                       .bytes = buffer.size()};
-  perform(intent, [&](Handshake& handshake) {
+  perform(intent, [&](IntentCheck& intent_check) {
     Operation all = operation(element, reduction);
-    all.handshake = &handshake;
+    all.intent_check = &intent_check;
     if (algorithm.run == hierarchical && size() == transport_.size()) all.team = &team();
     algorithm.run(all, buffer);
   });
@@ -152,27 +152,27 @@ void Communicator::reduce_scatter(std::span<std::byte> buffer, Element element,
                       .element = element,
                       .reduction = reduction,
                       .bytes = buffer.size()};
-  perform(intent, [&](Handshake& handshake) {
+  perform(intent, [&](IntentCheck& intent_check) {
     Operation all = operation(element, reduction);
-    all.handshake = &handshake;
+    all.intent_check = &intent_check;
     ring_reduce_scatter(all, buffer);
   });
 }
 
 void Communicator::all_gather(std::span<std::byte> buffer, Element element) {
   const Intent intent{.kind = Kind::all_gather, .element = element, .bytes = buffer.size()};
-  perform(intent, [&](Handshake& handshake) {
+  perform(intent, [&](IntentCheck& intent_check) {
     Operation all = operation(element, Reduction::sum);
-    all.handshake = &handshake;
+    all.intent_check = &intent_check;
     ring_all_gather(all, buffer);
   });
 }
 
 void Communicator::broadcast(std::span<std::byte> buffer, int root) {
   const Intent intent{.kind = Kind::broadcast, .root = root, .bytes = buffer.size()};
-  perform(intent, [&](Handshake& handshake) {
+  perform(intent, [&](IntentCheck& intent_check) {
     Operation all = operation(Element::f32, Reduction::sum);
-    all.handshake = &handshake;
+    all.intent_check = &intent_check;
     tree_broadcast(all, root, buffer);
   });
 }
@@ -184,17 +184,17 @@ void Communicator::reduce(std::span<std::byte> buffer, Element element, Reductio
                       .reduction = reduction,
                       .root = root,
                       .bytes = buffer.size()};
-  perform(intent, [&](Handshake& handshake) {
+  perform(intent, [&](IntentCheck& intent_check) {
     Operation all = operation(element, reduction);
-    all.handshake = &handshake;
+    all.intent_check = &intent_check;
     tree_reduce(all, root, buffer);
   });
 }
 
 void Communicator::barrier() {
-  perform({.kind = Kind::barrier}, [&](Handshake& handshake) {
+  perform({.kind = Kind::barrier}, [&](IntentCheck& intent_check) {
     Operation all = operation(Element::f32, Reduction::sum);
-    all.handshake = &handshake;
+    all.intent_check = &intent_check;
     dissemination_barrier(all);
   });
 }
@@ -276,7 +276,7 @@ std::string Communicator::whereabouts(std::span<const int> missing) const {
 }
 
 // Says what the error that is being handled means for this operation.
-void Communicator::explain(const Intent& intent, Handshake& handshake) {
+void Communicator::explain(const Intent& intent, IntentCheck& intent_check) {
   const std::string what = fmt::format("{} #{} ({} bytes)", kind_name(intent.kind), sequence_,
                                        grouped_digits(intent.bytes));
   try {
@@ -299,11 +299,11 @@ void Communicator::explain(const Intent& intent, Handshake& handshake) {
     publish("different operations");
     throw Mismatch(fmt::format("operation #{}: {}", sequence_, error.what()));
   } catch (const TransportError& error) {
-    // Messages that do not fit may come of different operations: the handshake knows. It is a
+    // Messages that do not fit may come of different operations: the check knows. It is a
     // message of its own, and may still be under way.
     const std::string text = error.what();
     try {
-      handshake.finish(std::min(options_.timeout_s, 1.0));
+      intent_check.finish(std::min(options_.timeout_s, 1.0));
     } catch (const Mismatch& mismatch) {
       publish("different operations");
       throw Mismatch(fmt::format("operation #{}: {}", sequence_, mismatch.what()));

@@ -2,7 +2,7 @@
 // the same order; each returns when the own rank's part is done.
 //
 // Every operation has a number, a kind and a size. At its entry they are published (Position), and
-// compared between neighbours (Handshake): ranks that are in different operations end with
+// compared between neighbours (IntentCheck): ranks that are in different operations end with
 // Mismatch. A rank that hears nothing for timeout_s ends with DeadlineExceeded, which says who is
 // missing and where everybody was last seen; a lost rank ends all others with PeerLost, which names
 // the rank that was lost first where that is known. After any of these the buffers' contents are
@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "sync/algorithms.h"
-#include "sync/handshake.h"
 #include "sync/host_team.h"
+#include "sync/intent_check.h"
 #include "world/runtime.h"
 #include "world/transport.h"
 
@@ -77,7 +77,7 @@ class Communicator {
   Tag tag(int stream) const;
   HostTeam& team();
   void publish(const std::string& place);
-  [[noreturn]] void explain(const Intent& intent, Handshake& handshake);
+  [[noreturn]] void explain(const Intent& intent, IntentCheck& intent_check);
   std::vector<int> absent() const;  // who has not come to the present operation
   std::string whereabouts(std::span<const int> missing) const;
   struct Culprit {

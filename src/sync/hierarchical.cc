@@ -13,8 +13,8 @@
 #include <cstring>
 
 #include "sync/algorithms.h"
-#include "sync/handshake.h"
 #include "sync/host_team.h"
+#include "sync/intent_check.h"
 #include "sync/reduce_kernels.h"
 
 namespace convoy {
@@ -96,8 +96,8 @@ void hierarchical(const Operation& operation, std::span<std::byte> buffer) {
     ring(among_leaders ? operation.among(team->leaders()) : operation, buffer);
     return;
   }
-  // Barriers hear nothing of the handshake: it comes first.
-  if (operation.handshake) operation.handshake->finish(operation.timeout_s);
+  // Barriers hear nothing of the check of intents: it comes first.
+  if (operation.intent_check) operation.intent_check->finish(operation.timeout_s);
   HostReduction reduction(operation, *team);
   team->compare(buffer, operation.timeout_s);
   const bool in_place = team->local_size() == 1 || team->in_shared_memory(buffer);

@@ -60,13 +60,16 @@ std::vector<LinkPoint> measure(Communicator& communicator, int to,
                                std::span<const std::size_t> sizes, std::span<std::byte> memory,
                                double seconds) {
   std::vector<LinkPoint> points;
-  double reply_s = 0;
+  double least_s = std::numeric_limits<double>::max();
   for (const std::size_t size : sizes) {
     const double there_and_back_s = best_round_trip(
         communicator.runtime(), communicator.transport(), to, memory.first(size), seconds);
-    if (points.empty()) reply_s = there_and_back_s / 2;
-    points.push_back({size, std::max(there_and_back_s - reply_s, 1e-9)});
+    points.push_back({size, there_and_back_s});
+    least_s = std::min(least_s, there_and_back_s);
   }
+  // The reply takes half of the shortest round trip; nothing takes less than that.
+  for (LinkPoint& point : points)
+    point.seconds = std::max({point.seconds - least_s / 2, least_s / 2, 1e-9});
   return points;
 }
 
@@ -91,7 +94,9 @@ LinkFit fit_link(std::span<const LinkPoint> points) {
     b1 += b;
   }
   const double determinant = aa * bb - ab * ab;
-  LinkFit fit{0, std::numeric_limits<double>::max()};
+  LinkFit fit{0, 1};
+  for (const LinkPoint& point : points)
+    fit.beta_bytes_per_s = std::max(fit.beta_bytes_per_s, point.bytes_per_s());
   if (points.empty()) return fit;
   if (std::fabs(determinant) <= 1e-12 * aa * bb) {
     fit.alpha_s = a1 / aa;

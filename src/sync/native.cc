@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "sync/algorithms.h"
-#include "sync/handshake.h"
+#include "sync/intent_check.h"
 #include "world/native_collectives.h"
 
 namespace convoy {
@@ -25,7 +25,7 @@ void native(const Operation& operation, std::span<std::byte> buffer) {
     throw ConfigError("algorithm native: this transport has no all-reduce of its own; use ring");
   if (operation.size() != operation.transport.size())
     throw ConfigError("algorithm native: works among all ranks only; use ring");
-  if (operation.handshake) operation.handshake->finish(operation.timeout_s);
+  if (operation.intent_check) operation.intent_check->finish(operation.timeout_s);
   const bool adds = operation.reduction != Reduction::max;
   if (operation.element == Element::f32 && adds)
     library->sum(numbers<float>(buffer), operation.timeout_s);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sync/handshake.h"
+#include "sync/intent_check.h"
 #include "sync/reduce_kernels.h"
 
 namespace convoy {
@@ -41,8 +41,8 @@ void Operation::apply_factor(std::span<std::byte> values) const {
 }
 
 void Operation::finish(Ticket ticket, int rank, std::size_t bytes) const {
-  const Completion done = handshake && handshake->open()
-                              ? handshake->wait_beside(ticket, rank, timeout_s)
+  const Completion done = intent_check && intent_check->open()
+                              ? intent_check->wait_beside(ticket, rank, timeout_s)
                               : transport.wait(ticket, timeout_s);
   if (done.bytes != bytes) [[unlikely]]
     throw TransportError(fmt::format(

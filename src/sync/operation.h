@@ -17,7 +17,7 @@
 
 namespace convoy {
 
-class Handshake;
+class IntentCheck;
 class HostTeam;
 
 // Elements [begin, begin + count) of a buffer.
@@ -55,8 +55,8 @@ struct Operation {
   double factor = 1;  // applied once, by the rank that completes a part of the sum
   double timeout_s = 60;
   std::size_t segment_bytes = 256 << 10;
-  Handshake* handshake = nullptr;  // looked after while its outcome is open
-  HostTeam* team = nullptr;        // the ranks by host, where the group is the whole world
+  IntentCheck* intent_check = nullptr;  // looked after while its outcome is open
+  HostTeam* team = nullptr;             // the ranks by host, where the group is the whole world
 
   int size() const { return group->size(); }
   int index() const { return group->index; }

@@ -1,4 +1,4 @@
-#include "sync/handshake.h"
+#include "sync/intent_check.h"
 
 #include <fmt/format.h>
 
@@ -68,8 +68,8 @@ std::string Intent::text() const {
   return name;
 }
 
-Handshake::Handshake(Runtime& runtime, Transport& transport, const Group& group, Tag tag,
-                     Intent mine)
+IntentCheck::IntentCheck(Runtime& runtime, Transport& transport, const Group& group, Tag tag,
+                         Intent mine)
     : runtime_(runtime), transport_(transport), mine_(mine), sent_(mine.pack()) {
   const int n = group.size();
   if (n == 1) return;
@@ -81,7 +81,7 @@ Handshake::Handshake(Runtime& runtime, Transport& transport, const Group& group,
   sending_ = true;
 }
 
-Handshake::~Handshake() {
+IntentCheck::~IntentCheck() {
   try {
     if (receiving_) transport_.cancel(recv_);
     if (sending_) transport_.cancel(send_);
@@ -91,14 +91,14 @@ Handshake::~Handshake() {
   }
 }
 
-void Handshake::compare() {
+void IntentCheck::compare() {
   receiving_ = false;
   if (!transport_.carries_bytes() || received_ == sent_) return;
   throw Mismatch(fmt::format("rank {} is in {} where rank {} is in {}", left_,
                              Intent::unpack(received_).text(), transport_.rank(), mine_.text()));
 }
 
-Completion Handshake::wait_beside(Ticket ticket, int rank, double timeout_s) {
+Completion IntentCheck::wait_beside(Ticket ticket, int rank, double timeout_s) {
   constexpr double kTooShort_s = 1e-9;  // what is left by rounding; a virtual clock may be coarser
   const double end_s = runtime_.now_s() + timeout_s;
   for (double left_s = timeout_s; left_s > kTooShort_s; left_s = end_s - runtime_.now_s()) {
@@ -115,7 +115,7 @@ Completion Handshake::wait_beside(Ticket ticket, int rank, double timeout_s) {
   throw DeadlineExceeded(fmt::format("no message from rank {} within {} s", rank, timeout_s));
 }
 
-void Handshake::finish(double timeout_s) {
+void IntentCheck::finish(double timeout_s) {
   if (receiving_) {
     transport_.wait(recv_, timeout_s);
     compare();

@@ -46,12 +46,12 @@ class Mismatch : public TransportError {
   using TransportError::TransportError;
 };
 
-class Handshake {
+class IntentCheck {
  public:
-  Handshake(Runtime& runtime, Transport& transport, const Group& group, Tag tag, Intent mine);
-  Handshake(const Handshake&) = delete;
-  Handshake& operator=(const Handshake&) = delete;
-  ~Handshake();  // gives up what is open
+  IntentCheck(Runtime& runtime, Transport& transport, const Group& group, Tag tag, Intent mine);
+  IntentCheck(const IntentCheck&) = delete;
+  IntentCheck& operator=(const IntentCheck&) = delete;
+  ~IntentCheck();  // gives up what is open
 
   bool open() const { return receiving_; }
   // Waits for the ticket and looks after the neighbour's word meanwhile. Throws Mismatch.
