@@ -69,7 +69,7 @@ class Mesh {
   void linger(double seconds);
 
  private:
-  static constexpr std::ptrdiff_t kEagerBudget = 8 << 20;
+  static constexpr std::ptrdiff_t kEagerBudget = 16 << 20;
   static constexpr std::ptrdiff_t kStreamBudget = 8 << 20;
   static constexpr std::size_t kMessageCost = 256;  // of the budget, for an eager message's head
 

@@ -16,7 +16,7 @@ namespace convoy {
 
 // A message longer than this is cut into segments. A heartbeat gets through between two segments,
 // and every segment is a sign of life, so that a slow link is not taken for a dead one.
-inline constexpr std::size_t kSegmentBytes = 64 << 10;
+inline constexpr std::size_t kSegmentBytes = 256 << 10;
 
 enum class FrameKind : std::uint8_t {
   eager = 1,  // a message begins, with its first segment
