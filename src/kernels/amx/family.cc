@@ -88,7 +88,7 @@ class AmxFamily : public Family {
 
   bool folds_relu(const Layer& layer) const override {
     return is_product(layer) || std::holds_alternative<BatchNorm>(layer) ||
-           std::holds_alternative<Add>(layer);
+           std::holds_alternative<Add>(layer) || std::holds_alternative<MaxPool>(layer);
   }
 
   bool folds_add() const override { return true; }

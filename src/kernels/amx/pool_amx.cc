@@ -32,8 +32,8 @@ void for_positions(const Layout& l, Bf16* value, Body&& body) {
 
 }  // namespace
 
-void max_pool_forward(const Layout& s, const Layout& t, WindowView w, const Bf16* x, Bf16* y,
-                      std::uint8_t* index) {
+void max_pool_forward(const Layout& s, const Layout& t, WindowView w, bool relu, const Bf16* x,
+                      Bf16* y, std::uint8_t* index) {
   const std::size_t step = std::size_t(t.lot) * kLanes;
   for_positions(t, y, [&](std::size_t plane, int position) {
     const Bf16* from = x + plane * s.plane_size();
@@ -42,12 +42,13 @@ void max_pool_forward(const Layout& s, const Layout& t, WindowView w, const Bf16
     const Reference* first = w.references + w.begin[position];
     const Reference* last = w.references + w.begin[position + 1];
     for (std::size_t row = 0; row < step; row += kLanes) {
-      __m512i best = _mm512_setzero_si512(), tap = best;
-      if (first != last) {
+      __m512i best = _mm512_setzero_si512(), tap = _mm512_set1_epi16(kNobody);
+      const bool take_first = !relu && first != last;
+      if (take_first) {
         best = ordered(load(from + first->source * step + row));
         tap = _mm512_set1_epi16(short(first->tap));
       }
-      for (const Reference* r = first + (first != last); r < last; ++r) {
+      for (const Reference* r = first + take_first; r < last; ++r) {
         const __m512i v = ordered(load(from + r->source * step + row));
         const __mmask32 larger = _mm512_cmpgt_epi16_mask(v, best);
         best = _mm512_max_epi16(v, best);

@@ -18,10 +18,11 @@ class PoolOp : public Op {
         target_(layout_of(spec.output, spec.batch)),
         windows_(std::move(windows)),
         factors_(std::move(factors)) {
+    if (const auto* max = std::get_if<MaxPool>(&spec.layer)) relu_ = max->relu;
     if (!spec.training) return;
     inverse_ = inverse(windows_);
     if (takes_largest()) {
-      CHECK(windows_.taps <= 256, "{}: windows of at most 256 positions", spec.name);
+      CHECK(windows_.taps <= kNobody, "{}: windows of at most {} positions", spec.name, kNobody);
       traits_.saved_bytes =
           std::size_t(target_.lots) * target_.planes * target_.positions * target_.lot * kLanes;
     }
@@ -34,7 +35,7 @@ class PoolOp : public Op {
     Bf16* y = value(args.output);
     if (takes_largest()) {
       auto* index = traits_.saved_bytes ? reinterpret_cast<std::uint8_t*>(args.saved) : nullptr;
-      max_pool_forward(source_, target_, view(windows_), x, y, index);
+      max_pool_forward(source_, target_, view(windows_), relu_, x, y, index);
     } else {
       average_pool_forward(source_, target_, view(windows_), factors_.data(), x, y);
     }
@@ -62,6 +63,7 @@ class PoolOp : public Op {
   Layout source_, target_;
   Windows windows_, inverse_;
   std::vector<float> factors_;  // of each target; empty: take the largest
+  bool relu_ = false;
   OpTraits traits_;
 };
 

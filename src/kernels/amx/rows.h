@@ -65,8 +65,10 @@ struct WindowView {
   const Reference* references;
 };
 // index: [lots][planes][target positions][lot][32], the tap of the largest; may be null.
-void max_pool_forward(const Layout& source, const Layout& target, WindowView windows, const Bf16* x,
-                      Bf16* y, std::uint8_t* index);
+// With `relu`, where no number of a window is positive the result is 0 and the index kNobody.
+constexpr int kNobody = 255;
+void max_pool_forward(const Layout& source, const Layout& target, WindowView windows, bool relu,
+                      const Bf16* x, Bf16* y, std::uint8_t* index);
 // `windows` are inverse: for each source position the targets that read it.
 void max_pool_backward(const Layout& source, const Layout& target, WindowView windows,
                        const Bf16* gradient, const std::uint8_t* index, Bf16* to);

@@ -146,7 +146,8 @@ void check_pool(Case& c) {
     out.height = size(c.in.height);
     out.width = size(c.in.width);
   }
-  if (kind == 0) t.spec.layer = MaxPool{kernel, stride, padding, ceil_mode};
+  const bool relu = kind == 0 && c.rng.below(2) == 0;
+  if (kind == 0) t.spec.layer = MaxPool{kernel, stride, padding, ceil_mode, relu};
   if (kind == 1) t.spec.layer = AveragePool{kernel, stride, padding, ceil_mode, count_padding};
   if (kind == 2) t.spec.layer = AdaptiveAveragePool{out.height, out.width};
   t.spec.output = out;
@@ -183,7 +184,7 @@ void check_pool(Case& c) {
             dx[image * c.map() + place] += t.output_gradient[at] / count;
           }
         }
-        if (kind > 0) continue;
+        if (kind > 0 || (relu && x[best] <= 0)) continue;
         y[at] = x[best];
         dx[image * c.map() + best] += t.output_gradient[at];
       }
