@@ -21,6 +21,8 @@ class Dataset {
   virtual int label(std::size_t index) const = 0;
   // Writes the image as channel planes (CHW), shape().count() bytes.
   virtual void read(std::size_t index, std::span<std::uint8_t> image) const = 0;
+  // Whether reading is no more than copying, and cannot fail.
+  virtual bool in_memory() const { return false; }
   // Per channel, of pixels scaled to [0, 1]: what normalisation subtracts and divides by.
   virtual std::vector<float> mean() const = 0;
   virtual std::vector<float> deviation() const = 0;

@@ -19,6 +19,7 @@ class Limit final : public Dataset {
   void read(std::size_t index, std::span<std::uint8_t> image) const override {
     inner_->read(index, image);
   }
+  bool in_memory() const override { return inner_->in_memory(); }
   std::vector<float> mean() const override { return inner_->mean(); }
   std::vector<float> deviation() const override { return inner_->deviation(); }
 

@@ -1,5 +1,7 @@
 #include "data/loader.h"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -89,6 +91,7 @@ void Loader::State::start(std::uint32_t new_epoch, int first_step) {
   slots.resize(std::size_t(options.prefetch));
   claimed = taken = first_step;
   stopping = false;
+  if (dataset.in_memory()) return;
   const int wanted = std::min(options.threads, steps - first_step);
   for (int i = 0; i < wanted; ++i) workers.emplace_back([this] { work(); });
 }
@@ -137,12 +140,24 @@ Batch Loader::State::prepare(int step) const {
   batch.samples.assign(order.begin() + std::ptrdiff_t(first), order.begin() + std::ptrdiff_t(last));
   batch.labels.reserve(batch.samples.size());
   batch.images.resize(batch.samples.size() * pixels);
-  std::vector<std::uint8_t> image(pixels);
-  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
-    const std::uint32_t sample = batch.samples[i];
-    batch.labels.push_back(dataset.label(sample));
-    dataset.read(sample, image);
-    augment.apply(image, epoch, sample, std::span(batch.images).subspan(i * pixels, pixels));
+  for (const std::uint32_t sample : batch.samples) batch.labels.push_back(dataset.label(sample));
+  const auto fill = [&](std::size_t from, std::size_t to) {
+    std::vector<std::uint8_t> image(pixels);
+    for (std::size_t i = from; i < to; ++i) {
+      dataset.read(batch.samples[i], image);
+      augment.apply(image, epoch, batch.samples[i],
+                    std::span(batch.images).subspan(i * pixels, pixels));
+    }
+  };
+  if (!dataset.in_memory()) {
+    fill(0, batch.samples.size());
+    return batch;
+  }
+#pragma omp parallel
+  {
+    const std::size_t thread = std::size_t(omp_get_thread_num());
+    const std::size_t team = std::size_t(omp_get_num_threads());
+    fill(batch.samples.size() * thread / team, batch.samples.size() * (thread + 1) / team);
   }
   return batch;
 }
@@ -164,6 +179,7 @@ std::optional<Batch> Loader::next() {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   if (state.slots.empty() || state.taken >= state.steps) return std::nullopt;
+  if (state.dataset.in_memory()) return state.prepare(state.taken++);
   Slot& slot = state.slots[std::size_t(state.taken % state.options.prefetch)];
   state.slot_ready.wait(lock, [&] { return slot.ready; });
   // A step that failed stays where it is: asking again gives the same answer.

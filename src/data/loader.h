@@ -1,4 +1,6 @@
-// Batches of a data set, shuffled by (seed, epoch), prefetched on threads of its own.
+// Batches of a data set, shuffled by (seed, epoch): prefetched on threads of its own or, of data in
+// memory, made when asked for on the engine's threads, which a thread beside them would only hold
+// up.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +27,7 @@ struct LoaderOptions {
       0;  // this loader's share of each global batch is one of `size`: exactly once per epoch,
   int size = 1;  // shares differ by at most one sample
   AugmentOptions augment = {};
-  int threads = 1;   // that prepare batches ahead
+  int threads = 1;   // that prepare batches ahead, unless the data are in memory
   int prefetch = 4;  // batches ready at most
 };
 

@@ -23,8 +23,11 @@ class Numbers final : public Dataset {
     if (index == bad_) throw DataError("image {} is broken", index);
     std::fill(image.begin(), image.end(), std::uint8_t(index * 7));
   }
+  bool in_memory() const override { return in_memory_; }
   std::vector<float> mean() const override { return {0.0f}; }
   std::vector<float> deviation() const override { return {1.0f / 255.0f}; }
+
+  bool in_memory_ = false;
 
  private:
   std::size_t count_, bad_;
@@ -51,6 +54,15 @@ void expect_same(const std::vector<Batch>& a, const std::vector<Batch>& b) {
     EXPECT_EQ(a[i].images, b[i].images) << i;
     EXPECT_EQ(a[i].epoch, b[i].epoch) << i;
   }
+}
+
+TEST(Loader, DataInMemoryMakeTheSameBatches) {
+  const Numbers apart(103);
+  Numbers in_memory(103);
+  in_memory.in_memory_ = true;
+  const LoaderOptions options{.batch = 16, .augment = {.crop_padding = 1, .flip = true}};
+  expect_same(epoch_of(apart, options, 3), epoch_of(in_memory, options, 3));
+  expect_same(epoch_of(apart, options, 3, 4), epoch_of(in_memory, options, 3, 4));
 }
 
 // Over all ranks: each sample exactly once per epoch, shares of a step differ by at most one,

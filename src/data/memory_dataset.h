@@ -29,6 +29,7 @@ class MemoryDataset final : public Dataset {
   int classes() const override { return images_.classes; }
   int label(std::size_t index) const override { return images_.labels[index]; }
   void read(std::size_t index, std::span<std::uint8_t> image) const override;
+  bool in_memory() const override { return true; }
   std::vector<float> mean() const override { return images_.mean; }
   std::vector<float> deviation() const override { return images_.deviation; }
 
