@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "kernels/parallel.h"
 
 namespace {
 
@@ -19,6 +20,7 @@ void occupy_standard_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  convoy::limit_spinning(argv);
   occupy_standard_streams();
   // A closed pipe and a file size limit are failed writes like any other, reported where they
   // happen.

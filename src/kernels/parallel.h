@@ -14,6 +14,12 @@ namespace convoy {
 void set_threads(int threads);
 inline int threads() { return omp_get_max_threads(); }
 
+// For main(), before anything else: threads that wait for others of the team spin for a tenth of a
+// millisecond and then sleep, so that a program beside this one does not slow it down tenfold.
+// OpenMP reads such settings once, before main; hence this starts the program anew, by the same
+// arguments, unless its environment says how to wait.
+void limit_spinning(char* const* arguments);
+
 // Runs body(thread, threads) once on each thread of the team and waits for all.
 template <typename Body>
 void parallel(Body&& body) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <vector>
 
 namespace convoy {
@@ -30,6 +31,26 @@ TEST(Parallel, DenormalsAreZeroOnEveryThread) {
     zero += tiny == 0.0f;
   });
   EXPECT_EQ(zero, team);
+}
+
+// The program that is started anew is this test, which then ends with what it was given.
+TEST(Parallel, StartsAnewToSpinForALimitedTime) {
+  constexpr const char* kChild = "CONVOY_TEST_STARTED_ANEW";
+  if (std::getenv(kChild)) std::exit(std::getenv("GOMP_SPINCOUNT") ? 42 : 1);
+  const auto start = [&](const char* variable, const char* value) {
+    ::setenv(kChild, "1", 1);
+    ::unsetenv("GOMP_SPINCOUNT");
+    ::unsetenv("OMP_WAIT_POLICY");
+    if (variable) ::setenv(variable, value, 1);
+    char name[] = "kernels_test";
+    char filter[] = "--gtest_filter=Parallel.StartsAnewToSpinForALimitedTime";
+    char* arguments[] = {name, filter, nullptr};
+    limit_spinning(arguments);
+    std::exit(7);  // not started anew
+  };
+  EXPECT_EXIT(start(nullptr, ""), testing::ExitedWithCode(42), "");
+  EXPECT_EXIT(start("OMP_WAIT_POLICY", "active"), testing::ExitedWithCode(7), "");
+  EXPECT_EXIT(start("GOMP_SPINCOUNT", "10"), testing::ExitedWithCode(7), "");
 }
 
 }  // namespace
