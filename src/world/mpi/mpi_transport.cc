@@ -11,6 +11,7 @@
 #include <deque>
 #include <limits>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -209,10 +210,13 @@ class MpiTransport : public Transport {
 
   // What was not received is dropped. MPI cannot take back a send: this waits for its receiver.
   void cancel(Ticket ticket) override {
-    Operation& operation = find(ticket);
-    if (!operation.is_send) MPI_Cancel(&operation.request);
-    MPI_Wait(&operation.request, MPI_STATUS_IGNORE);
-    close_operation(operation);
+    Operation* operation = find(ticket);
+    if (!operation) return;
+    if (operation->failure.empty()) {
+      if (!operation->is_send) MPI_Cancel(&operation->request);
+      MPI_Wait(&operation->request, MPI_STATUS_IGNORE);
+    }
+    close_operation(*operation);
   }
 
   void wake() override {
@@ -281,6 +285,7 @@ class MpiTransport : public Transport {
     int peer = 0;
     Tag tag = 0;
     std::size_t bytes = 0;
+    std::string failure;  // why it cannot be done any more
     MPI_Request request = MPI_REQUEST_NULL;
   };
   struct Heard {
@@ -304,14 +309,15 @@ class MpiTransport : public Transport {
     operation.peer = peer;
     operation.tag = tag;
     operation.bytes = bytes;
+    operation.failure.clear();
     return operation;
   }
 
-  Operation& find(Ticket ticket) {
+  // Null for a ticket that is used up.
+  Operation* find(Ticket ticket) {
     const auto place = static_cast<std::uint32_t>(ticket);
-    CHECK(place < operations_.size() && operations_[place].ticket == ticket,
-          "a ticket that was used up: {}", ticket);
-    return operations_[place];
+    if (place >= operations_.size() || operations_[place].ticket != ticket) return nullptr;
+    return &operations_[place];
   }
 
   void close_operation(Operation& operation) {
@@ -320,31 +326,38 @@ class MpiTransport : public Transport {
   }
 
   std::optional<Completion> test(Ticket ticket) {
-    Operation& operation = find(ticket);
+    Operation* operation = find(ticket);
+    CHECK(operation, "a ticket that is used up: {}", ticket);
+    if (!operation->failure.empty()) throw TransportError(operation->failure);
     int flag = 0;
     MPI_Status status;
-    const int code = MPI_Test(&operation.request, &flag, &status);
-    if (code != MPI_SUCCESS) {
-      const Operation failed = operation;
-      close_operation(operation);
-      int kind = 0;
-      MPI_Error_class(code, &kind);
-      if (kind == MPI_ERR_TRUNCATE)
-        throw TransportError(fmt::format(
-            "rank {}: a message from rank {} under tag {} is longer than its buffer of {} bytes",
-            rank_, status.MPI_SOURCE, failed.tag, failed.bytes));
-      expect_success(code, failed.is_send ? "sending" : "receiving");
-    }
+    const int code = MPI_Test(&operation->request, &flag, &status);
+    if (code != MPI_SUCCESS) fail(*operation, code, status.MPI_SOURCE);
     if (!flag) return std::nullopt;
-    Completion done{ticket, operation.peer, operation.bytes};
-    if (!operation.is_send) {
+    Completion done{ticket, operation->peer, operation->bytes};
+    if (!operation->is_send) {
       int count = 0;
       MPI_Get_count(&status, MPI_BYTE, &count);
       done.rank = status.MPI_SOURCE;
       done.bytes = static_cast<std::size_t>(count);
     }
-    close_operation(operation);
+    close_operation(*operation);
     return done;
+  }
+
+  // The operation has failed for good: whoever asks for it again hears the same until it is given
+  // up.
+  [[noreturn]] void fail(Operation& operation, int code, int from) {
+    int kind = 0;
+    MPI_Error_class(code, &kind);
+    operation.failure = kind == MPI_ERR_TRUNCATE
+                            ? fmt::format(
+                                  "rank {}: a message from rank {} under tag {} is longer than its "
+                                  "buffer of {} bytes",
+                                  rank_, from, operation.tag, operation.bytes)
+                            : fmt::format("rank {}: MPI could not {} (error class {})", rank_,
+                                          operation.is_send ? "send" : "receive", kind);
+    throw TransportError(operation.failure);
   }
 
   bool take_wake() {
