@@ -88,7 +88,7 @@ struct Operation {
 // both sides know their size.
 class Flight {
  public:
-  static constexpr unsigned kCapacity = 16;  // a power of two
+  static constexpr unsigned kCapacity = 8;  // a power of two
 
   Flight(const Operation& operation, int rank) : operation_(operation), rank_(rank) {}
   Flight(const Flight&) = delete;

@@ -17,50 +17,53 @@
 namespace convoy {
 namespace {
 
-// Goes through the messages of one direction. No division: it is moved on once per message.
-class Cursor {
- public:
-  Cursor(const Operation& operation, std::span<std::byte> buffer, std::size_t segments, int step,
-         int chunk)
-      : buffer_(buffer),
-        width_(operation.width()),
-        length_(operation.segment_length()),
-        segments_(segments),
-        size_(operation.size()),
-        step_(step),
-        chunk_(chunk) {
-    base_ = buffer.size() / width_ / std::size_t(size_);
-    extra_ = buffer.size() / width_ % std::size_t(size_);
-    enter_chunk();
+// How the buffer is cut.
+struct Cut {
+  Cut(const Operation& operation, std::span<std::byte> whole)
+      : buffer(whole), width(operation.width()), length(operation.segment_length()) {
+    const std::size_t count = whole.size() / width, n = std::size_t(operation.size());
+    chunks = operation.size();
+    base = count / n;
+    extra = count % n;
+    longest = part_of(count, chunks, 0).count * width;
+    segments = (longest + length - 1) / length;
   }
 
+  std::span<std::byte> buffer;
+  std::size_t width;
+  std::size_t length;  // of a segment, in bytes
+  int chunks;
+  std::size_t base, extra;  // elements of a chunk; so many chunks have one more
+  std::size_t longest;      // chunk, in bytes
+  std::size_t segments;     // of a chunk; the last ones may be empty
+};
+
+// Goes through the messages of one direction. Small and without division: thousands of simulated
+// ranks each have two, and move them on once per message.
+class Cursor {
+ public:
+  Cursor(const Cut& cut, int step, int chunk) : step_(step), chunk_(chunk) { enter_chunk(cut); }
+
   int step() const { return step_; }
-  std::span<std::byte> segment() const {
-    return buffer_.subspan(begin_, std::min(length_, end_ - begin_));
+  std::span<std::byte> segment(const Cut& cut) const {
+    return cut.buffer.subspan(begin_, std::min(cut.length, end_ - begin_));
   }
-  void advance() {
-    begin_ = std::min(begin_ + length_, end_);
-    if (++segment_ < segments_) return;
+  void advance(const Cut& cut) {
+    begin_ = std::min(begin_ + cut.length, end_);
+    if (++segment_ < cut.segments) return;
     segment_ = 0;
     ++step_;
-    chunk_ = chunk_ == 0 ? size_ - 1 : chunk_ - 1;
-    enter_chunk();
+    chunk_ = chunk_ == 0 ? cut.chunks - 1 : chunk_ - 1;
+    enter_chunk(cut);
   }
 
  private:
-  void enter_chunk() {
+  void enter_chunk(const Cut& cut) {
     const std::size_t chunk = std::size_t(chunk_);
-    begin_ = (chunk * base_ + std::min(chunk, extra_)) * width_;
-    end_ = begin_ + (base_ + (chunk < extra_ ? 1 : 0)) * width_;
+    begin_ = (chunk * cut.base + std::min(chunk, cut.extra)) * cut.width;
+    end_ = begin_ + (cut.base + (chunk < cut.extra ? 1 : 0)) * cut.width;
   }
 
-  const std::span<std::byte> buffer_;
-  const std::size_t width_;
-  const std::size_t length_;
-  const std::size_t segments_;
-  const int size_;
-  std::size_t base_ = 0;
-  std::size_t extra_ = 0;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::size_t segment_ = 0;
@@ -70,28 +73,28 @@ class Cursor {
 
 // Steps [first, last) of the ring.
 void run_steps(const Operation& operation, std::span<std::byte> buffer, int first, int last) {
+  const Cut cut(operation, buffer);
+  if (cut.longest == 0) return;
   const int n = operation.size(), i = operation.index();
-  const std::size_t length = operation.segment_length();
-  const std::size_t chunk = part_of(buffer.size() / operation.width(), n, 0).count *
-                            operation.width();  // the first is the longest
-  if (chunk == 0) return;
-  const std::size_t segments = (chunk + length - 1) / length;
-  const std::size_t total = std::size_t(last - first) * segments;
-  const std::size_t apart = std::size_t(n - 1) * segments;  // from a segment's sum to its result
-  const std::size_t window = std::min(kAhead, apart);
-  const std::size_t room_length = std::min(length, chunk);
+  const std::size_t total = std::size_t(last - first) * cut.segments;
+  const std::size_t apart =
+      std::size_t(n - 1) * cut.segments;  // from a segment's sum to its result
+  const std::size_t window = std::min({kAhead, cut.segments + 1, apart});
+  const std::size_t lead = std::min(window, cut.segments);
+  const std::size_t room_length = std::min(cut.length, cut.longest);
+  const bool real = operation.transport.carries_bytes();
   const std::span<std::byte> room = operation.scratch.room(window * room_length);
 
   const auto chunk_of_step = [&](int step) { return ((i - step) % n + n) % n; };
-  Cursor outgoing(operation, buffer, segments, first, chunk_of_step(first + 1));
-  Cursor posting(operation, buffer, segments, first, chunk_of_step(first + 2));
+  Cursor outgoing(cut, first, chunk_of_step(first + 1));
+  Cursor posting(cut, first, chunk_of_step(first + 2));
   Cursor arriving = posting;
   Flight sends(operation, operation.peer((i + 1) % n));
   Flight receives(operation, operation.peer((i + n - 1) % n));
   std::size_t posted = 0, sent = 0, slot_posted = 0, slot_arrived = 0;
 
   const auto post = [&] {
-    const std::span<std::byte> place = posting.segment();
+    const std::span<std::byte> place = posting.segment(cut);
     if (posting.step() < n - 1) {
       receives.recv(room.subspan(slot_posted * room_length, place.size()));
       slot_posted = slot_posted + 1 == window ? 0 : slot_posted + 1;
@@ -100,28 +103,32 @@ void run_steps(const Operation& operation, std::span<std::byte> buffer, int firs
       while (first == 0 && sent - sends.open() + apart <= posted) sends.finish_oldest();
       receives.recv(place);
     }
-    posting.advance();
+    posting.advance(cut);
     ++posted;
   };
   const auto send = [&] {
-    if (sends.open() == 2 * kAhead) sends.finish_oldest();
-    sends.send(outgoing.segment());
-    outgoing.advance();
+    // What was sent two messages before the last arrived should have left; if not, the right
+    // neighbour is slower, and waiting for it costs nothing.
+    if (sends.open() == lead + 2) sends.finish_oldest();
+    sends.send(outgoing.segment(cut));
+    outgoing.advance(cut);
     ++sent;
   };
-
-  while (posted < std::min(window, total)) post();
-  while (sent < std::min({window, segments, total})) send();
-  const std::size_t lead = std::min(window, segments);
-  for (std::size_t arrived = 0; arrived < total; ++arrived) {
-    receives.finish_oldest();
+  const auto take = [&] {
     if (arriving.step() < n - 1) {
-      const std::span<std::byte> segment = arriving.segment();
+      const std::span<std::byte> segment = arriving.segment(cut);
       operation.add(segment, room.subspan(slot_arrived * room_length, segment.size()));
       slot_arrived = slot_arrived + 1 == window ? 0 : slot_arrived + 1;
       if (arriving.step() == n - 2) operation.apply_factor(segment);
     }
-    arriving.advance();
+    arriving.advance(cut);
+  };
+
+  while (posted < std::min(window, total)) post();
+  while (sent < std::min(lead, total)) send();
+  for (std::size_t arrived = 0; arrived < total; ++arrived) {
+    receives.finish_oldest();
+    if (real) take();
     if (sent < std::min(arrived + 1 + lead, total)) send();
     if (posted < total) post();
   }
