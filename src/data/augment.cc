@@ -83,7 +83,7 @@ Augment::Change Augment::choose(std::uint32_t epoch, std::uint64_t sample) const
 void Augment::write_row(const std::uint8_t* from, const Change& change, const Channel& channel,
                         float* row) const {
   const int width = shape_.width, right = change.right;
-  const auto [scale, shift] = channel;
+  const float scale = channel.scale, shift = channel.shift;
   // Columns [begin, end) of the crop lie inside the image, the others in the padding. Mirroring
   // sends them to [width - end, width - begin).
   const int begin = std::clamp(-right, 0, width), end = std::clamp(width - right, begin, width);

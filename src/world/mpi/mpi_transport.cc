@@ -232,6 +232,7 @@ class MpiTransport : public Transport {
   std::optional<Sighting> last_seen(int rank) override {
     if (rank == rank_) return Sighting{position_, 0};
     hear();
+    if (now_s() > told_s_ + kTellEvery_s) tell_position();  // who asks may be asked for, too
     if (!sightings_[rank].known) return std::nullopt;
     return Sighting{sightings_[rank].position, now_s() - sightings_[rank].heard_s};
   }
@@ -261,15 +262,13 @@ class MpiTransport : public Transport {
   std::optional<Completion> await(std::span<const Ticket> tickets, double timeout_s,
                                   Heed heed) override {
     Backoff backoff(timeout_s, crowded_);
-    double told_s = 0;
     for (;;) {
       for (const Ticket ticket : tickets)
         if (std::optional<Completion> done = test(ticket)) return done;
       if (tickets.empty()) hear();
       if (heed == Heed::wake && take_wake()) return std::nullopt;
       if (backoff.is_over()) return std::nullopt;
-      if (backoff.waited_s() > told_s + kTellEvery_s) {
-        told_s = backoff.waited_s();
+      if (backoff.waited_s() > kTellEvery_s && now_s() > told_s_ + kTellEvery_s) {
         hear();
         tell_position();
       }
@@ -293,7 +292,8 @@ class MpiTransport : public Transport {
     Position position;
     double heard_s = 0;
   };
-  static constexpr double kTellEvery_s = 0.5;  // how often a rank that waits says where
+  static constexpr double kTellEvery_s =
+      0.25;  // how often a rank that waits or asks says where it is
 
   Operation& open(int peer, Tag tag, std::size_t bytes) {
     if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
@@ -381,6 +381,7 @@ class MpiTransport : public Transport {
 
   // Small messages, which MPI takes over at once.
   void tell_position() {
+    told_s_ = now_s();
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
       telling_.push_back({position_, MPI_REQUEST_NULL});
@@ -413,6 +414,7 @@ class MpiTransport : public Transport {
   MPI_Request listening_ = MPI_REQUEST_NULL;
   std::vector<Heard> sightings_;
   std::deque<Telling> telling_;
+  double told_s_ = 0;
   std::mutex mutex_;
   std::condition_variable woken_;
   bool is_woken_ = false;

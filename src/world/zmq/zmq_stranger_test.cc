@@ -100,7 +100,8 @@ void run_with_strangers(bool encrypt,
   const auto body = [&](World world, const RankDie&) {
     Transport& transport = world.transport;
     const int peer = 1 - transport.rank();
-    std::vector<std::byte> buffer(100'000);
+    const std::vector<std::byte> sent(100'000);
+    std::vector<std::byte> received(sent.size());
     if (++here == 2) {
       visit(job, job.rendezvous().endpoint());
       for (const RankHello& member : job.rendezvous().members()) visit(job, member.endpoint);
@@ -109,9 +110,12 @@ void run_with_strangers(bool encrypt,
       // Progress goes on while strangers knock.
       transport.wait(transport.recv(peer, 1, {}), kWait_s);
     }
-    const Ticket send = transport.send(peer, 2, buffer), recv = transport.recv(peer, 2, buffer);
+    const Ticket send = transport.send(peer, 2, sent), recv = transport.recv(peer, 2, received);
     transport.wait(send, kWait_s);
-    EXPECT_EQ(transport.wait(recv, kWait_s).bytes, buffer.size());
+    EXPECT_EQ(transport.wait(recv, kWait_s).bytes, sent.size());
+    // Neither leaves before the other is done.
+    transport.send(peer, 3, {});
+    transport.wait(transport.recv(peer, 3, {}), kWait_s);
     transport.close(kWait_s);
   };
   std::thread other([&] { run_zmq_rank(job.job(1), body); });
