@@ -112,11 +112,6 @@ class MpiCollectives : public NativeCollectives {
     MPI_Comm_dup(world, &large_);
     force_ring(false);
   }
-  ~MpiCollectives() override {
-    MPI_Comm_free(&large_);
-    MPI_Comm_free(&small_);
-  }
-
   void sum(std::span<float> values, double timeout_s) override {
     all_reduce(values.data(), values.size(), sizeof(float), MPI_FLOAT, MPI_SUM, timeout_s);
   }
@@ -178,12 +173,8 @@ class MpiTransport : public Transport {
     natives_ = std::make_unique<MpiCollectives>(comm);
   }
 
-  ~MpiTransport() override {
-    if (!is_closed_) return;  // the process is about to end the job: MPI_Abort frees all
-    natives_.reset();
-    MPI_Comm_free(&status_comm_);
-    MPI_Comm_free(&comm_);
-  }
+  // Its communicators stay until MPI ends: freeing them is for all ranks at once.
+  ~MpiTransport() override = default;
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
@@ -237,22 +228,20 @@ class MpiTransport : public Transport {
     return Sighting{sightings_[rank].position, now_s() - sightings_[rank].heard_s};
   }
 
+  // Returns when MPI has taken what was sent; the others go on for as long as they like.
   void close(double timeout_s) override {
-    MPI_Request request;
-    expect_success(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
     Backoff backoff(timeout_s, crowded_);
-    for (int flag = 0;;) {
-      expect_success(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Ibarrier");
-      if (flag) break;
-      if (backoff.is_over())
-        throw DeadlineExceeded(
-            fmt::format("rank {}: the others did not end within {} s", rank_, timeout_s));
-      backoff.pass(mutex_, woken_, [] { return false; });
+    for (Operation& operation : operations_) {
+      while (operation.ticket != 0 && operation.is_send && operation.failure.empty()) {
+        if (test(operation.ticket)) break;
+        if (backoff.is_over())
+          throw DeadlineExceeded(fmt::format("rank {}: rank {} did not take a message within {} s",
+                                             rank_, operation.peer, timeout_s));
+        backoff.pass(mutex_, woken_, [] { return false; });
+      }
     }
-    if (listening_ != MPI_REQUEST_NULL) {
-      MPI_Cancel(&listening_);
-      MPI_Wait(&listening_, MPI_STATUS_IGNORE);
-    }
+    position_.sequence = kLeft;
+    tell_position();
     is_closed_ = true;
   }
 
@@ -265,7 +254,7 @@ class MpiTransport : public Transport {
     for (;;) {
       for (const Ticket ticket : tickets)
         if (std::optional<Completion> done = test(ticket)) return done;
-      if (tickets.empty()) hear();
+      hear();
       if (heed == Heed::wake && take_wake()) return std::nullopt;
       if (backoff.is_over()) return std::nullopt;
       if (backoff.waited_s() > kTellEvery_s && now_s() > told_s_ + kTellEvery_s) {
@@ -289,9 +278,12 @@ class MpiTransport : public Transport {
   };
   struct Heard {
     bool known = false;
+    bool has_left = false;
     Position position;
     double heard_s = 0;
   };
+  static constexpr std::uint64_t kLeft =
+      ~std::uint64_t{0};  // as a sequence: the rank has ended its work
   static constexpr double kTellEvery_s =
       0.25;  // how often a rank that waits or asks says where it is
 
@@ -333,7 +325,12 @@ class MpiTransport : public Transport {
     MPI_Status status;
     const int code = MPI_Test(&operation->request, &flag, &status);
     if (code != MPI_SUCCESS) fail(*operation, code, status.MPI_SOURCE);
-    if (!flag) return std::nullopt;
+    if (!flag) {
+      if (!operation->is_send && operation->peer != kAnyRank &&
+          sightings_[operation->peer].has_left)
+        throw PeerLost(operation->peer, "it has ended its work");
+      return std::nullopt;
+    }
     Completion done{ticket, operation->peer, operation->bytes};
     if (!operation->is_send) {
       int count = 0;
@@ -374,7 +371,11 @@ class MpiTransport : public Transport {
       MPI_Status status;
       MPI_Test(&listening_, &flag, &status);
       if (!flag) break;
-      sightings_[status.MPI_SOURCE] = {true, incoming_, now_s()};
+      Heard& heard = sightings_[status.MPI_SOURCE];
+      if (incoming_.sequence == kLeft)
+        heard.has_left = true;
+      else
+        heard = {true, false, incoming_, now_s()};
       listen();
     }
   }
