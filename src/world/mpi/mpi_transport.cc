@@ -1,7 +1,3 @@
-// The only file that knows mpi.h.
-#define OMPI_SKIP_MPICXX 1
-#include <mpi.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -19,6 +15,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "world/mpi/backoff.h"
+#include "world/mpi/mpi_collectives.h"
 #include "world/mpi/mpi_world.h"
 #include "world/native_collectives.h"
 #include "world/thread_runtime.h"
@@ -26,138 +24,6 @@
 namespace convoy {
 
 namespace {
-
-void expect_success(int code, const char* what) {
-  if (code == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING];
-  int length = 0;
-  MPI_Error_string(code, text, &length);
-  throw TransportError(fmt::format("MPI: {}: {}", what, std::string_view(text, length)));
-}
-
-// Waiting for something that only calls into MPI bring about: first a spin, then ever longer sleeps
-// that wake() ends.
-class Backoff {
- public:
-  Backoff(double timeout_s, bool crowded) : crowded_(crowded), end_s_(begin_s_ + timeout_s) {}
-
-  bool is_over() const { return now_s() >= end_s_; }
-  double waited_s() const { return now_s() - begin_s_; }
-
-  template <typename Wakened>
-  void pass(std::mutex& mutex, std::condition_variable& woken, Wakened wakened) {
-    if (!crowded_ && ++rounds_ < kSpinRounds) return;
-    if (rounds_ < kYieldRounds + kSpinRounds) {
-      ++rounds_;
-      std::this_thread::yield();
-      return;
-    }
-    const double left_s = std::max(0.0, end_s_ - now_s());
-    std::unique_lock lock(mutex);
-    woken.wait_for(lock, std::chrono::duration<double>(std::min(sleep_s_, left_s)), wakened);
-    sleep_s_ = std::min(kLongestSleep_s, sleep_s_ * 1.5);
-  }
-
- private:
-  static constexpr int kSpinRounds = 200;
-  static constexpr int kYieldRounds = 50;
-  static constexpr double kLongestSleep_s = 1e-3;
-
-  bool crowded_;
-  double begin_s_ = now_s();
-  double end_s_;
-  int rounds_ = 0;
-  double sleep_s_ = 20e-6;
-};
-
-// Ends the job, with a reason, if it is not called off in time: MPI's blocking calls know no
-// deadline.
-class Watchdog {
- public:
-  Watchdog(double timeout_s, std::string reason)
-      : thread_([this, timeout_s, reason = std::move(reason)] {
-          std::unique_lock lock(mutex_);
-          const double seconds = std::min(timeout_s, 1e8);
-          if (called_off_.wait_for(lock, std::chrono::duration<double>(seconds),
-                                   [this] { return is_off_; }))
-            return;
-          tell(stderr, "convoy: " + reason + "\n");
-          MPI_Abort(MPI_COMM_WORLD, 1);
-        }) {}
-  ~Watchdog() {
-    {
-      std::lock_guard lock(mutex_);
-      is_off_ = true;
-    }
-    called_off_.notify_one();
-    thread_.join();
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable called_off_;
-  bool is_off_ = false;
-  std::thread thread_;
-};
-
-constexpr std::size_t kLargeBytes = 64 << 10;
-
-// MPI_Allreduce: Open MPI's own choice for small buffers, its ring for large ones (the default at 1
-// Gbit/s takes twice the ring's time).
-class MpiCollectives : public NativeCollectives {
- public:
-  explicit MpiCollectives(MPI_Comm world) {
-    MPI_Comm_dup(world, &small_);
-    force_ring(true);
-    MPI_Comm_dup(world, &large_);
-    force_ring(false);
-  }
-  void sum(std::span<float> values, double timeout_s) override {
-    all_reduce(values.data(), values.size(), sizeof(float), MPI_FLOAT, MPI_SUM, timeout_s);
-  }
-  void sum(std::span<std::int64_t> values, double timeout_s) override {
-    all_reduce(values.data(), values.size(), sizeof(std::int64_t), MPI_INT64_T, MPI_SUM, timeout_s);
-  }
-  void max(std::span<std::int64_t> values, double timeout_s) override {
-    all_reduce(values.data(), values.size(), sizeof(std::int64_t), MPI_INT64_T, MPI_MAX, timeout_s);
-  }
-
- private:
-  void all_reduce(void* values, std::size_t count, std::size_t width, MPI_Datatype type, MPI_Op op,
-                  double timeout_s) {
-    const Watchdog watchdog(
-        timeout_s,
-        fmt::format("MPI_Allreduce of {} bytes did not end within {} s: a rank is missing",
-                    count * width, timeout_s));
-    MPI_Comm comm = count * width >= kLargeBytes ? large_ : small_;
-    constexpr std::size_t kMostAtOnce = 1 << 28;  // counts are int
-    for (std::size_t begin = 0; begin < count; begin += kMostAtOnce) {
-      const int some = static_cast<int>(std::min(kMostAtOnce, count - begin));
-      expect_success(MPI_Allreduce(MPI_IN_PLACE, static_cast<char*>(values) + begin * width, some,
-                                   type, op, comm),
-                     "MPI_Allreduce");
-    }
-  }
-
-  // Communicators take the variable's value when they are made. Without it (another MPI) both are
-  // alike.
-  static void force_ring(bool on) {
-    int provided = 0, index = 0, count = 0;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
-    if (MPI_T_cvar_get_index("coll_tuned_allreduce_algorithm", &index) == MPI_SUCCESS) {
-      MPI_T_cvar_handle handle;
-      if (MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) == MPI_SUCCESS) {
-        const int algorithm = on ? 4 : 0;
-        MPI_T_cvar_write(handle, &algorithm);
-        MPI_T_cvar_handle_free(&handle);
-      }
-    }
-    MPI_T_finalize();
-  }
-
-  MPI_Comm small_ = MPI_COMM_NULL;
-  MPI_Comm large_ = MPI_COMM_NULL;
-};
 
 class MpiTransport : public Transport {
  public:
@@ -170,7 +36,7 @@ class MpiTransport : public Transport {
     MPI_Comm_size(comm_, &size_);
     sightings_.resize(size_);
     listen();
-    natives_ = std::make_unique<MpiCollectives>(comm);
+    natives_ = make_mpi_collectives(comm);
   }
 
   // Its communicators stay until MPI ends: freeing them is for all ranks at once.
@@ -419,7 +285,7 @@ class MpiTransport : public Transport {
   std::mutex mutex_;
   std::condition_variable woken_;
   bool is_woken_ = false;
-  std::unique_ptr<MpiCollectives> natives_;
+  std::unique_ptr<NativeCollectives> natives_;
 };
 
 // MPI itself: started once, ended when the process does.
