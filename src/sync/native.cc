@@ -16,11 +16,11 @@ std::span<Number> numbers(std::span<std::byte> bytes) {
 }  // namespace
 
 bool offers_native(Transport& transport) {
-  return dynamic_cast<NativeCollectives*>(&transport) != nullptr;
+  return transport.native_collectives() != nullptr;
 }
 
 void native(const Operation& operation, std::span<std::byte> buffer) {
-  auto* const library = dynamic_cast<NativeCollectives*>(&operation.transport);
+  NativeCollectives* const library = operation.transport.native_collectives();
   if (!library)
     throw ConfigError("algorithm native: this transport has no all-reduce of its own; use ring");
   if (operation.size() != operation.transport.size())
