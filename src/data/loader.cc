@@ -37,9 +37,12 @@ void check_options(const Dataset& dataset, const LoaderOptions& options) {
     throw ConfigError("loader threads are {}: expected 1 or more", options.threads);
   if (options.prefetch < 1)
     throw ConfigError("prefetch is {}: expected 1 or more", options.prefetch);
-  CHECK(options.size >= 1 && options.rank >= 0 && options.rank < options.size, "rank {} of {}",
-        options.rank, options.size);
   CHECK(dataset.size() <= 0xFFFFFFFFu, "{} samples are more than 32 bits count", dataset.size());
+}
+
+void check_share(const BatchShare& share) {
+  CHECK(share.size >= 1 && 0 <= share.from && share.from <= share.to && share.to <= share.size,
+        "parts {} to {} of {}", share.from, share.to, share.size);
 }
 
 // A step's batch, or what went wrong with it.
@@ -65,7 +68,7 @@ struct Loader::State {
   Batch prepare(int step) const;
 
   const Dataset& dataset;
-  const LoaderOptions options;
+  LoaderOptions options;  // the share changes while no worker runs
   const Augment augment;
 
   // Written by start() while no worker runs.
@@ -130,9 +133,9 @@ void Loader::State::work() {
 Batch Loader::State::prepare(int step) const {
   const std::size_t begin = std::size_t(step) * std::size_t(options.batch);
   const std::size_t count = std::min(std::size_t(options.batch), order.size() - begin);
-  const std::size_t size = std::size_t(options.size), rank = std::size_t(options.rank);
-  const std::size_t first = begin + count * rank / size;
-  const std::size_t last = begin + count * (rank + 1) / size;
+  const BatchShare& share = options.share;
+  const std::size_t first = begin + share.begin(count, share.from);
+  const std::size_t last = begin + share.begin(count, share.to);
 
   const std::size_t pixels = dataset.shape().count();
   Batch batch;
@@ -164,6 +167,7 @@ Batch Loader::State::prepare(int step) const {
 
 Loader::Loader(const Dataset& dataset, LoaderOptions options) {
   check_options(dataset, options);
+  check_share(options.share);
   state_ = std::make_unique<State>(dataset, std::move(options));
   const std::size_t batch = std::size_t(state_->options.batch);
   state_->steps = int((dataset.size() + batch - 1) / batch);
@@ -172,6 +176,17 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options) {
 Loader::~Loader() = default;
 
 int Loader::steps_per_epoch() const { return state_->steps; }
+
+int Loader::batch_at(int step) const {
+  const std::size_t batch = std::size_t(state_->options.batch);
+  return int(std::min(batch, state_->dataset.size() - std::size_t(step) * batch));
+}
+
+void Loader::set_share(const BatchShare& share) {
+  check_share(share);
+  state_->stop();
+  state_->options.share = share;
+}
 
 void Loader::start_epoch(std::uint32_t epoch, int first_step) { state_->start(epoch, first_step); }
 

@@ -19,21 +19,32 @@ struct AugmentOptions {
   bool alternate = false;  // with flip: by chance in the first epoch, then every other epoch
 };
 
+// The part of each global batch that a loader makes: parts [from, to) when a batch is cut into
+// `size` parts that differ by at most one sample. Loaders whose shares cover [0, size) visit every
+// sample once an epoch.
+struct BatchShare {
+  int from = 0, to = 1, size = 1;
+
+  // Samples before part `part` of a batch of so many.
+  std::size_t begin(std::size_t count, int part) const {
+    return count * std::size_t(part) / std::size_t(size);
+  }
+  bool operator==(const BatchShare&) const = default;
+};
+
 struct LoaderOptions {
-  int batch = 128;  // global batch over all ranks
+  int batch = 128;  // of all loaders together
   bool shuffle = true;
   std::uint64_t seed = 1;
-  int rank =
-      0;  // this loader's share of each global batch is one of `size`: exactly once per epoch,
-  int size = 1;  // shares differ by at most one sample
+  BatchShare share = {};
   AugmentOptions augment = {};
   int threads = 1;   // that prepare batches ahead, unless the data are in memory
   int prefetch = 4;  // batches ready at most
 };
 
 // One epoch at a time: start_epoch(e), then next() until it returns nullopt. The last batch may be
-// smaller. The batches of an epoch depend only on (seed, epoch, rank, size), not on threads or on
-// earlier epochs.
+// smaller, and a share of it empty. The batches of an epoch depend only on (seed, epoch, share), not
+// on threads or on earlier epochs.
 class Loader {
  public:
   Loader(const Dataset& dataset, LoaderOptions options);
@@ -42,6 +53,9 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   int steps_per_epoch() const;
+  int batch_at(int step) const;  // samples of the step, of all loaders together
+  // From the next start_epoch() on.
+  void set_share(const BatchShare& share);
   // `first_step` skips the steps before it without preparing them (resume in the middle of an
   // epoch).
   void start_epoch(std::uint32_t epoch, int first_step = 0);

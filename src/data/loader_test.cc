@@ -74,7 +74,7 @@ void expect_exactly_once(std::size_t count, int batch, int size) {
   std::vector<std::vector<int>> shares(whole.size());
   std::map<std::uint32_t, int> seen;
   for (int rank = 0; rank < size; ++rank) {
-    const std::vector<Batch> mine = epoch_of(set, {.batch = batch, .rank = rank, .size = size}, 2);
+    const std::vector<Batch> mine = epoch_of(set, {.batch = batch, .share = {rank, rank + 1, size}}, 2);
     ASSERT_EQ(mine.size(), whole.size());
     for (std::size_t step = 0; step < mine.size(); ++step) {
       const std::vector<std::uint32_t>& samples = mine[step].samples;
@@ -118,7 +118,7 @@ TEST(Loader, AnEmptyShareIsStillAStep) {
   // The last batch has two samples for three ranks.
   int empty = 0;
   for (int rank = 0; rank < 3; ++rank) {
-    const std::vector<Batch> batches = epoch_of(set, {.batch = 4, .rank = rank, .size = 3}, 0);
+    const std::vector<Batch> batches = epoch_of(set, {.batch = 4, .share = {rank, rank + 1, 3}}, 0);
     ASSERT_EQ(batches.size(), 3u);
     empty += batches[2].size() == 0;
   }

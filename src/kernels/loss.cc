@@ -14,7 +14,9 @@ LossSums softmax_cross_entropy(std::span<const float> logits, std::span<const st
   LossSums sums;
   const double smoothing = options.label_smoothing;
   const double even = smoothing / classes;
-  const double share = 1.0 / double(std::max<std::size_t>(labels.size(), 1));
+  const double samples =
+      options.mean_over > 0 ? options.mean_over : double(std::max<std::size_t>(labels.size(), 1));
+  const double share = 1.0 / samples;
   for (std::size_t n = 0; n < labels.size(); ++n) {
     const float* z = logits.data() + n * classes;
     const int best = int(std::max_element(z, z + classes) - z);

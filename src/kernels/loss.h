@@ -9,6 +9,7 @@ namespace convoy {
 
 struct LossOptions {
   float label_smoothing = 0;  // share of the target spread evenly over all classes
+  int mean_over = 0;          // samples that gradients are the mean over; 0: those of the batch
 };
 
 struct LossSums {
@@ -16,7 +17,8 @@ struct LossSums {
   int correct = 0;  // logits whose largest is the label's (the first of equals counts)
 };
 
-// Fills `gradients` (of the MEAN loss over the batch, same shape as logits) unless it is empty.
+// Fills `gradients` (of the loss's MEAN over options.mean_over, same shape as logits) unless it is
+// empty.
 LossSums softmax_cross_entropy(std::span<const float> logits, std::span<const std::int32_t> labels,
                                int classes, const LossOptions& options, std::span<float> gradients);
 

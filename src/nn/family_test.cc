@@ -51,7 +51,7 @@ TEST_P(FamilyTest, AgreesWithReference) {
     ReferenceGraph reference = testing::reference_of(network, parameters, size);
     const Batch batch = testing::random_batch(network, size);
     auto* arena = static_cast<std::byte*>(std::aligned_alloc(64, graph.arena_bytes()));
-    const LossSums sums = graph.forward(batch, arena, {});
+    const LossSums sums = graph.forward(batch, arena, {}, 0);
     graph.backward(arena, {}, nullptr);
     std::free(arena);
     const auto expected = reference.forward(std::span<const float>(batch.images), batch.labels);

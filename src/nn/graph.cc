@@ -207,7 +207,8 @@ void Graph::ingest(const Batch& batch, std::byte* arena) const {
     }
 }
 
-LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& before) {
+LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& before,
+                        int mean_over) {
   CHECK(batch.size() == options_.batch, "a batch of {} in a graph for {}", batch.size(),
         options_.batch);
   CHECK(batch.images.size() == image_.count() * batch.size(), "{} floats are not {} images",
@@ -234,7 +235,7 @@ LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& be
     gradients = {reinterpret_cast<float*>(at(arena, gradient_buffer_[output_])), logits_.size()};
   const float smoothing = options_.training ? options_.label_smoothing : 0;
   const LossSums sums = softmax_cross_entropy(
-      logits_, batch.labels, int(value_shape_[output_].count()), {smoothing}, gradients);
+      logits_, batch.labels, int(value_shape_[output_].count()), {smoothing, mean_over}, gradients);
   for (float& gradient : gradients) gradient *= output_scale_;
   return sums;
 }

@@ -40,7 +40,7 @@ class Graph {
   // 64 bytes; its contents must stay from forward to the backward that follows.
   std::size_t arena_bytes() const { return arena_bytes_; }
 
-  LossSums forward(const Batch& batch, std::byte* arena, const NodeHook& before);
+  LossSums forward(const Batch& batch, std::byte* arena, const NodeHook& before, int mean_over);
   // Returns the weights that `update` (may be null) moved, in no order: their gradients are not
   // written.
   std::vector<ArenaRange> backward(std::byte* arena, const NodeHook& done, WeightUpdate* update);

@@ -81,9 +81,9 @@ Graph& Model::graph(int batch, bool training) {
   return *graph;
 }
 
-Outcome Model::forward(const Batch& batch, const NodeHook& before) {
+Outcome Model::forward(const Batch& batch, const NodeHook& before, int mean_over) {
   Graph& chosen = graph(batch.size(), true);
-  const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), before);
+  const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), before, mean_over);
   return {sums.loss, sums.correct, batch.size()};
 }
 
@@ -94,7 +94,7 @@ std::vector<ArenaRange> Model::backward(const NodeHook& done, WeightUpdate* upda
 
 Outcome Model::evaluate(const Batch& batch) {
   Graph& chosen = graph(batch.size(), false);
-  const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), {});
+  const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), {}, 0);
   return {sums.loss, sums.correct, batch.size()};
 }
 

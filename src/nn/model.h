@@ -49,9 +49,11 @@ class Model {
   Model(Network network, ModelOptions options);  // with fresh weights
   ~Model();
 
-  // Training: gradients are those of the mean loss over the batch (label smoothing included).
-  // `before` is called with each node just before it is computed, first layer first.
-  Outcome forward(const Batch& batch, const NodeHook& before = {});
+  // Training: gradients are those of the mean loss (label smoothing included) over `mean_over`
+  // samples: 0 means the batch; a worker with a part of a larger batch gives that one's size, and
+  // the workers' gradients then add up. `before` is called with each node just before it is
+  // computed, first layer first.
+  Outcome forward(const Batch& batch, const NodeHook& before = {}, int mean_over = 0);
   // Of the last forward. `done` is called with each node that has parameters once its gradients are
   // final, last layer first.
   // Where `update` is given, it moves some weights at once, instead of their gradients being
