@@ -321,6 +321,19 @@ void leaves_properly(World world, const Die&) {
   transport.close(kWait_s);
 }
 
+// The receiver takes what was sent and leaves before the sender looks again.
+void ends_sends_to_one_who_leaves(World world, const Die&) {
+  if (world.transport.rank() == 0) {
+    const auto message = pattern(500'000, 5);
+    const Ticket sent = world.transport.send(1, 1, message);
+    world.runtime.sleep_s(0.05);
+    world.transport.wait(sent, kWait_s);
+  } else {
+    receive(world.transport, 0, 1, 500'000, 5);
+  }
+  world.transport.close(kWait_s);
+}
+
 void shares_the_memory_of_a_host(World world, const Die&) {
   Transport& transport = world.transport;
   HostMemory* const memory = transport.host_memory();
@@ -376,6 +389,7 @@ std::vector<ContractCase> contract_cases() {
       {"Carries256MiBSlow", {2}, carries_256_mib},
       {"TellsWhereRanksAre", {2, 4}, tells_where_ranks_are},
       {"LeavesProperly", {2, 4}, leaves_properly},
+      {"EndsSendsToOneWhoLeaves", {2}, ends_sends_to_one_who_leaves},
       {"SharesTheMemoryOfAHost", all, shares_the_memory_of_a_host},
   };
 }

@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <limits>
@@ -17,6 +14,7 @@
 #include "base/log.h"
 #include "world/mpi/backoff.h"
 #include "world/mpi/mpi_collectives.h"
+#include "world/mpi/mpi_session.h"
 #include "world/mpi/mpi_world.h"
 #include "world/native_collectives.h"
 #include "world/thread_runtime.h"
@@ -44,7 +42,7 @@ class MpiTransport : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  bool is_closed() const { return is_closed_; }
+  bool has_ended_well() const { return is_closed_ && !has_stuck_send_; }
 
   Ticket send(int to, Tag tag, std::span<const std::byte> bytes) override {
     Operation& operation = open(to, tag, bytes.size());
@@ -65,13 +63,24 @@ class MpiTransport : public Transport {
     return operation.ticket;
   }
 
-  // What was not received is dropped. MPI cannot take back a send: this waits for its receiver.
+  // What was not received is dropped. MPI cannot take back a send: this waits for its receiver, for
+  // a second. If that was in vain, the send stays with MPI, whatever becomes of its buffer, and the
+  // job cannot end well: the process ends all of it when it ends.
   void cancel(Ticket ticket) override {
     Operation* operation = find(ticket);
     if (!operation) return;
     if (operation->failure.empty()) {
       if (!operation->is_send) MPI_Cancel(&operation->request);
-      MPI_Wait(&operation->request, MPI_STATUS_IGNORE);
+      Backoff backoff(has_stuck_send_ ? 0 : kGiveUp_s, crowded_);
+      for (int is_over = 0;;) {
+        MPI_Test(&operation->request, &is_over, MPI_STATUS_IGNORE);
+        if (is_over) break;
+        if (backoff.is_over()) {
+          has_stuck_send_ = true;
+          return;
+        }
+        backoff.pass(mutex_, woken_, [] { return false; });
+      }
     }
     close_operation(*operation);
   }
@@ -144,14 +153,16 @@ class MpiTransport : public Transport {
   };
   struct Heard {
     bool known = false;
-    bool has_left = false;
     Position position;
     double heard_s = 0;
+    double left_s = std::numeric_limits<double>::infinity();
   };
   static constexpr std::uint64_t kLeft =
       ~std::uint64_t{0};  // as a sequence: the rank has ended its work
   static constexpr double kTellEvery_s =
       0.25;  // how often a rank that waits or asks says where it is
+  static constexpr double kGiveUp_s = 1;
+  static constexpr double kOvertaken_s = 0.05;
 
   Operation& open(int peer, Tag tag, std::size_t bytes) {
     if (bytes > static_cast<std::size_t>(std::numeric_limits<int>::max()))
@@ -192,8 +203,7 @@ class MpiTransport : public Transport {
     const int code = MPI_Test(&operation->request, &flag, &status);
     if (code != MPI_SUCCESS) fail(*operation, code, status.MPI_SOURCE);
     if (!flag) {
-      if (!operation->is_send && operation->peer != kAnyRank &&
-          sightings_[operation->peer].has_left)
+      if (!operation->is_send && operation->peer != kAnyRank && has_left(operation->peer))
         throw PeerLost(operation->peer, "it has ended its work");
       return std::nullopt;
     }
@@ -239,12 +249,15 @@ class MpiTransport : public Transport {
       if (!flag) break;
       Heard& heard = sightings_[status.MPI_SOURCE];
       if (incoming_.sequence == kLeft)
-        heard.has_left = true;
+        heard.left_s = now_s();
       else
-        heard = {true, false, incoming_, now_s()};
+        heard = {.known = true, .position = incoming_, .heard_s = now_s()};
       listen();
     }
   }
+
+  // What it sent before may come after this, in another communicator: not at once.
+  bool has_left(int peer) const { return now_s() > sightings_[peer].left_s + kOvertaken_s; }
 
   // Small messages, which MPI takes over at once.
   void tell_position() {
@@ -274,6 +287,7 @@ class MpiTransport : public Transport {
   int rank_ = 0;
   int size_ = 1;
   bool is_closed_ = false;
+  bool has_stuck_send_ = false;
   std::deque<Operation> operations_;  // stays in place: MPI holds on to the requests
   std::vector<std::uint32_t> free_;
   Position position_;
@@ -288,57 +302,11 @@ class MpiTransport : public Transport {
   std::unique_ptr<NativeCollectives> natives_;
 };
 
-// MPI itself: started once, ended when the process does.
-class Session {
- public:
-  Session() {
-    set_default("OMPI_MCA_coll_tuned_use_dynamic_rules",
-                "1");  // lets MpiCollectives choose the ring
-    // Files of a killed job would stay in /dev/shm; mpirun removes its own folder.
-    if (const char* folder = std::getenv("OMPI_MCA_orte_jobfam_session_dir"))
-      set_default("OMPI_MCA_btl_vader_backing_directory", folder);
-    const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-    if (!local) local = std::getenv("SLURM_NTASKS_PER_NODE");
-    const unsigned ranks = local ? static_cast<unsigned>(std::max(1, std::atoi(local))) : 1;
-    crowded_ = ranks > std::thread::hardware_concurrency();
-    if (crowded_) set_default("OMPI_MCA_mpi_yield_when_idle", "1");
-    int provided = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided);
-    if (provided < MPI_THREAD_MULTIPLE)
-      throw TransportError("MPI: this library was built without threads");
-    std::atexit(leave);
-  }
-
-  bool crowded() const { return crowded_; }
-  MPI_Comm world() const { return MPI_COMM_WORLD; }
-
-  static Session& get() {
-    static Session session;
-    return session;
-  }
-
-  // Whether some transport was left without close(): the others must not wait for this rank.
-  static inline std::atomic<bool> has_failed = false;
-
- private:
-  static void set_default(const char* name, const char* value) { ::setenv(name, value, 0); }
-
-  static void leave() {
-    int is_over = 0;
-    MPI_Finalized(&is_over);
-    if (is_over) return;
-    if (has_failed) MPI_Abort(MPI_COMM_WORLD, 1);
-    MPI_Finalize();
-  }
-
-  bool crowded_ = false;
-};
-
 class MpiMembership : public Membership {
  public:
-  explicit MpiMembership(MPI_Comm comm) : transport_(comm, Session::get().crowded()) {}
+  explicit MpiMembership(MPI_Comm comm) : transport_(comm, MpiSession::get().crowded()) {}
   ~MpiMembership() override {
-    if (!transport_.is_closed()) Session::has_failed = true;
+    if (!transport_.has_ended_well()) MpiSession::has_failed = true;
   }
   World world() override { return {runtime_, transport_}; }
 
@@ -352,17 +320,17 @@ class MpiMembership : public Membership {
 bool started_by_mpi() { return std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("PMIX_RANK"); }
 
 std::unique_ptr<Membership> join_mpi() {
-  return std::make_unique<MpiMembership>(Session::get().world());
+  return std::make_unique<MpiMembership>(MpiSession::get().world());
 }
 
 int mpi_size() {
   int size = 0;
-  MPI_Comm_size(Session::get().world(), &size);
+  MPI_Comm_size(MpiSession::get().world(), &size);
   return size;
 }
 
 void run_mpi(int size, const RankBody& body) {
-  const Session& session = Session::get();
+  const MpiSession& session = MpiSession::get();
   int rank = 0;
   MPI_Comm_rank(session.world(), &rank);
   MPI_Comm some;
@@ -375,7 +343,7 @@ void run_mpi(int size, const RankBody& body) {
     } catch (...) {
       failure = std::current_exception();
     }
-    Session::has_failed = false;
+    MpiSession::has_failed = false;
     MPI_Comm_free(&some);
   }
   MPI_Barrier(session.world());

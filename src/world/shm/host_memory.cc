@@ -61,16 +61,24 @@ void SegmentHostMemory::barrier(double timeout_s) {
     for (int peer = 0; peer < neighbours_.count(); ++peer) neighbours_.ring(peer);
     return;
   }
-  const bool in_time = neighbours_.wait_until(timeout_s, [&](bool thorough) {
+  if (!await(round, timeout_s) && withdraw(round)) {
+    throw DeadlineExceeded(fmt::format("rank {}: in barrier #{} of the host for {} s without {}",
+                                       ranks_[index()], round, timeout_s, missing_text(round)));
+  }
+}
+
+bool SegmentHostMemory::await(std::uint32_t round, double timeout_s) {
+  if (wait_)
+    return wait_(timeout_s, [&] {
+      if (!over(round)) find_loss(round);
+      return over(round);
+    });
+  return neighbours_.wait_until(timeout_s, [&](bool thorough) {
     if (over(round)) return Neighbours::Look::done;
     const bool moved = links_.progress(thorough);
     if (thorough) find_loss(round);
     return moved ? Neighbours::Look::moved : Neighbours::Look::nothing;
   });
-  if (!in_time && withdraw(round)) {
-    throw DeadlineExceeded(fmt::format("rank {}: in barrier #{} of the host for {} s without {}",
-                                       ranks_[index()], round, timeout_s, missing_text(round)));
-  }
 }
 
 bool SegmentHostMemory::over(std::uint32_t round) {

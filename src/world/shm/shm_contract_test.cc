@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "world/shm/shm_test_support.h"
 #include "world/transport_contract.h"
 
@@ -23,13 +19,7 @@ void run_contract_threads(int size, const ContractBody& body) {
 void run_contract_processes(int size, const ContractBody& body) {
   shm::Segment segment = shm::Segment::create(shm::small_segment(size));
   shm::Processes ranks(segment, [&](World world) { body(world, [] { kill(getpid(), SIGKILL); }); });
-  std::string broken;
-  for (int rank = 0; rank < size; ++rank) {
-    const int status = ranks.wait(rank);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) continue;
-    if (status != 0) broken += fmt::format(" {}", rank);
-  }
-  if (!broken.empty()) throw std::runtime_error("the contract is broken at ranks" + broken);
+  ranks.expect_well_or_killed();
 }
 
 }  // namespace

@@ -2,16 +2,12 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
-#include <exception>
-#include <thread>
 #include <vector>
 
 #include "world/shm/shm_transport.h"
+#include "world/test_ranks.h"
 #include "world/thread_runtime.h"
 #include "world/world.h"
 
@@ -43,79 +39,20 @@ inline void run_rank(Segment& segment, int rank, const RankBody& body) {
 // Throws what the first rank that failed threw.
 inline void run_threads(const SegmentOptions& options, const RankBody& body) {
   Segment segment = Segment::create(options);
-  std::vector<std::exception_ptr> failures(options.ranks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < options.ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        run_rank(segment, rank, body);
-      } catch (...) {
-        failures[rank] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  run_rank_threads(options.ranks, [&](int rank) { run_rank(segment, rank, body); });
 }
 
-// Ranks as children of this process, which see the segment only by its descriptor. Who is still
-// there at the end is killed.
-class Processes {
+// Ranks as children of this process, which see the segment only by its descriptor.
+class Processes : public RankProcesses {
  public:
   Processes(Segment& segment, const RankBody& body) {
-    std::fflush(nullptr);
-    for (int rank = 0; rank < segment.ranks(); ++rank) {
-      const pid_t pid = fork();
-      if (pid == 0) _exit(child(dup(segment.fd()), rank, segment.ranks(), body));
-      pids_.push_back(pid);
-    }
+    for (int rank = 0; rank < segment.ranks(); ++rank)
+      start([&, rank] {
+        ThreadRuntime runtime;
+        const auto transport = join_shm(dup(segment.fd()), {.rank = rank, .size = segment.ranks()});
+        body({runtime, *transport});
+      });
   }
-  ~Processes() {
-    for (const pid_t pid : pids_) {
-      if (pid == 0) continue;
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-  }
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
-
-  pid_t pid(int rank) const { return pids_[rank]; }
-  void signal(int rank, int number) { kill(pids_[rank], number); }
-
-  // How a rank ended, as waitpid tells it: 0 when its body came to its end and no expectation
-  // failed.
-  int wait(int rank) {
-    int status = 0;
-    waitpid(pids_[rank], &status, 0);
-    pids_[rank] = 0;
-    return status;
-  }
-  // True if all ended well.
-  bool wait_all() {
-    bool well = true;
-    for (std::size_t rank = 0; rank < pids_.size(); ++rank)
-      if (wait(static_cast<int>(rank)) != 0) well = false;
-    return well;
-  }
-
- private:
-  static int child(int fd, int rank, int size, const RankBody& body) {
-    const bool failed_before = testing::Test::HasFailure();  // in the parent
-    try {
-      ThreadRuntime runtime;
-      const auto transport = join_shm(fd, {.rank = rank, .size = size});
-      body({runtime, *transport});
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      return 1;
-    }
-    std::fflush(nullptr);
-    return !failed_before && testing::Test::HasFailure() ? 1 : 0;
-  }
-
-  std::vector<pid_t> pids_;
 };
 
 inline void run_processes(const SegmentOptions& options, const RankBody& body) {

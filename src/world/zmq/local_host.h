@@ -29,7 +29,7 @@ class LocalHost {
   bool progress(bool thorough) { return links_.progress(thorough); }
   bool flushed() const { return links_.flushed(); }
   void leave() { neighbours_.leave(); }
-  HostMemory& memory() { return memory_; }
+  shm::SegmentHostMemory& memory() { return memory_; }
 
   // Calls progress(thorough) and done() until done() says true (true), or the time is over.
   template <typename Progress, typename Done>

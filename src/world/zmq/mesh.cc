@@ -198,8 +198,13 @@ void Mesh::part(int rank, const std::optional<std::string>& why) {
   if (!why) peer.out->linger(1);  // the answer to its bye
   peer.out.reset();
   // ZeroMQ lets go of all it was given for this peer, soon.
-  for (const auto& [id, send] : peer.sends)
+  for (const auto& [id, send] : peer.sends) {
+    const bool returned = send->borrowed.load() == 0;
     while (send->borrowed.load() != 0) zmq_sleep({}, bell_, 0.001);
+    // What has left, and what a peer was given that goes properly, is done.
+    if (send->sent == send->bytes.size() && (returned || !why))
+      inbox_.matcher().finish(send->ticket);
+  }
   peer.sends.clear();
   peer.accepted.clear();
   for (const auto& [id, message] : peer.inbound) {

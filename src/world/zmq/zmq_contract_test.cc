@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "world/transport_contract.h"
 #include "world/zmq/zmq_test_support.h"
 
@@ -21,13 +17,7 @@ void run_processes(int size, const ContractBody& body) {
   ZmqProcesses ranks(size, [&](World world) { body(world, [] { kill(getpid(), SIGKILL); }); });
   const TestJob job({.size = size});
   ranks.start(job);
-  std::string broken;
-  for (int rank = 0; rank < size; ++rank) {
-    const int status = ranks.wait(rank);
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) continue;
-    if (status != 0) broken += fmt::format(" {}", rank);
-  }
-  if (!broken.empty()) throw std::runtime_error("the contract is broken at ranks" + broken);
+  ranks.expect_well_or_killed();
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "world/host_memory.h"
 #include "world/patience.h"
 #include "world/zmq/zmq_test_support.h"
 
@@ -108,6 +109,44 @@ TEST(ZmqLoss, LongTransfersOutliveManyHeartbeats) {
       } else {
         transport.wait(transport.recv(0, 1, bytes), kWait_s);
       }
+    }
+    transport.close(kWait_s);
+  });
+}
+
+// Ranks 0 and 2 share a host. Rank 2 comes to the barrier when rank 1 has got what rank 0 sent it
+// before.
+TEST(ZmqHosts, MessagesToOtherHostsGoOnInABarrier) {
+  run_zmq_threads({.size = 3, .hosts = 2}, [](World world, const RankDie&) {
+    Transport& transport = world.transport;
+    std::vector<std::byte> data(8 << 20);
+    Ticket sent = 0;
+    if (transport.rank() == 0) sent = transport.send(1, 1, data);
+    if (transport.rank() == 1) {
+      transport.wait(transport.recv(0, 1, data), kWait_s);
+      transport.wait(transport.send(2, 2, {}), kWait_s);
+    } else {
+      if (transport.rank() == 2) transport.wait(transport.recv(1, 2, {}), kWait_s);
+      transport.host_memory()->barrier(kWait_s);
+    }
+    if (transport.rank() == 0) transport.wait(sent, kWait_s);
+    transport.close(kWait_s);
+  });
+}
+
+TEST(ZmqHosts, ARankThatLosesAnotherHostEndsTheBarrierOfItsOwn) {
+  run_zmq_threads({.size = 3, .hosts = 2}, [](World world, const RankDie& die) {
+    Transport& transport = world.transport;
+    if (transport.rank() == 1) die();
+    if (transport.rank() == 2) {
+      EXPECT_THROW(transport.wait(transport.recv(1, 2, {}), kWait_s), PeerLost);
+      die();
+    }
+    try {
+      transport.host_memory()->barrier(kWait_s);
+      ADD_FAILURE() << "rank 2 never came";
+    } catch (const PeerLost& lost) {
+      EXPECT_EQ(lost.rank(), 2);
     }
     transport.close(kWait_s);
   });

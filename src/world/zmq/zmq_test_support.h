@@ -2,18 +2,14 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
-#include <deque>
-#include <exception>
 #include <functional>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include "world/shm/segment.h"
+#include "world/test_ranks.h"
 #include "world/thread_runtime.h"
 #include "world/world.h"
 #include "world/zmq/rendezvous.h"
@@ -96,82 +92,44 @@ inline void run_zmq_rank(const Job& job, const MortalBody& body) {
 // Throws what the first rank that failed threw.
 inline void run_zmq_threads(const ZmqTestOptions& options, const MortalBody& body) {
   TestJob job(options);
-  std::vector<std::exception_ptr> failures(options.size);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < options.size; ++rank)
-    threads.emplace_back([&, rank] {
-      try {
-        run_zmq_rank(job.job(rank), body);
-      } catch (...) {
-        failures[rank] = std::current_exception();
-      }
-    });
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures)
-    if (failure) std::rethrow_exception(failure);
+  run_rank_threads(options.size, [&](int rank) { run_zmq_rank(job.job(rank), body); });
 }
 
 // Ranks as children of this process, started before it has any thread; each gets its Job through a
-// pipe. Who is still there at the end is killed.
-class ZmqProcesses {
+// pipe.
+class ZmqProcesses : public RankProcesses {
  public:
   ZmqProcesses(int size, const RankBody& body) {
-    std::fflush(nullptr);
     for (int rank = 0; rank < size; ++rank) {
       int ends[2];
       if (pipe(ends) != 0) throw TransportError("no pipe");
-      const pid_t pid = fork();
-      if (pid == 0) {
+      RankProcesses::start([&] {
         close(ends[1]);
-        _exit(child(ends[0], body));
-      }
+        run_zmq_rank(hear_of_job(ends[0]), [&](World world, const RankDie&) { body(world); });
+      });
       close(ends[0]);
-      pids_.push_back(pid);
       pipes_.push_back(ends[1]);
     }
   }
   ~ZmqProcesses() {
     for (const int end : pipes_) close(end);
-    for (const pid_t pid : pids_) {
-      if (pid == 0) continue;
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
   }
-  ZmqProcesses(const ZmqProcesses&) = delete;
-  ZmqProcesses& operator=(const ZmqProcesses&) = delete;
 
   void start(const TestJob& job) {
-    for (std::size_t rank = 0; rank < pids_.size(); ++rank) {
-      const std::string text = job.job(static_cast<int>(rank)).to_json() + "\n";
+    for (int rank = 0; rank < count(); ++rank) {
+      const std::string text = job.job(rank).to_json() + "\n";
       ASSERT_EQ(write(pipes_[rank], text.data(), text.size()), static_cast<ssize_t>(text.size()));
     }
   }
-  void signal(int rank, int number) { kill(pids_[rank], number); }
-  // As waitpid tells it: 0 when its body came to its end and no expectation failed.
-  int wait(int rank) {
-    int status = 0;
-    waitpid(pids_[rank], &status, 0);
-    pids_[rank] = 0;
-    return status;
-  }
 
  private:
-  static int child(int pipe_end, const RankBody& body) {
+  static Job hear_of_job(int pipe_end) {
     std::string text;
     for (char one = 0; read(pipe_end, &one, 1) == 1 && one != '\n';) text += one;
     close(pipe_end);
-    try {
-      run_zmq_rank(Job::from_json(text), [&](World world, const RankDie&) { body(world); });
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "%s\n", error.what());
-      return 1;
-    }
-    std::fflush(nullptr);
-    return testing::Test::HasFailure() ? 1 : 0;
+    return Job::from_json(text);
   }
 
-  std::vector<pid_t> pids_;
   std::vector<int> pipes_;
 };
 

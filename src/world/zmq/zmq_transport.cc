@@ -89,8 +89,12 @@ ZmqTransport::ZmqTransport(const Job& job, double timeout_s)
                                                             .build = program_build(),
                                                             .endpoint = mesh_.endpoint()},
                                                            timeout_s);
-  if (job.segment_fd >= 0 && job.ranks_of_host().size() > 1)
+  if (job.segment_fd >= 0 && job.ranks_of_host().size() > 1) {
     local_ = std::make_unique<LocalHost>(job_, inbox_, bell_, mesh_, patience.left_s());
+    local_->memory().wait_by([this](double barrier_timeout_s, const std::function<bool()>& done) {
+      return wait_until(barrier_timeout_s, done);
+    });
+  }
   mesh_.connect(remote_ranks(), endpoints, control_, patience.left_s());
   control_.await_connected(patience.left_s());
 }
