@@ -12,6 +12,7 @@
 
 #include "base/shape.h"
 #include "kernels/layers.h"
+#include "kernels/statistics_exchange.h"
 
 namespace convoy {
 
@@ -49,6 +50,10 @@ struct OpSpec {
   float* bias_gradient = nullptr;
   float* running_mean = nullptr;  // batch norm: read in evaluation, updated by forward in training
   float* running_variance = nullptr;
+  // Batch norm in training takes its statistics over the samples of all workers, by one call in
+  // forward and one in backward; its parameters' gradients are this worker's part alone. Null: over
+  // the batch.
+  StatisticsExchange* exchange = nullptr;
 };
 
 // Moves weights while backward runs, so that the gradients of large layers need not pass through

@@ -51,11 +51,10 @@ void Graph::bind_ops(const Network& network, Parameters& parameters) {
     const bool norm = std::holds_alternative<BatchNorm>(layer.layer);
     give(norm ? Role::norm_weight : Role::weight, spec.weight, spec.weight_gradient);
     give(norm ? Role::norm_bias : Role::bias, spec.bias, spec.bias_gradient);
-    if (norm)
-      for (Buffer& buffer : parameters.buffers())
-        if (buffer.node == layer.node)
-          (buffer.name.ends_with("running_mean") ? spec.running_mean : spec.running_variance) =
-              buffer.values.data();
+    const RunningStatistics running = parameters.running_statistics(layer.node);
+    spec.running_mean = running.mean;
+    spec.running_variance = running.variance;
+    if (options_.training) spec.exchange = options_.exchange;
     Step step;
     step.layer = &layer;
     step.op = family_.bind(spec);

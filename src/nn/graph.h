@@ -26,6 +26,7 @@ struct GraphOptions {
   bool training = true;
   std::uint64_t seed = 1;
   float label_smoothing = 0;
+  StatisticsExchange* exchange = nullptr;  // of batch norms in training, see OpSpec
 };
 
 class Graph {

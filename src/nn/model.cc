@@ -9,6 +9,7 @@
 #include "kernels/cpu.h"
 #include "kernels/onednn/family.h"
 #include "kernels/parallel.h"
+#include "nn/empty_pass.h"
 #include "nn/graph.h"
 
 namespace convoy {
@@ -75,24 +76,38 @@ Graph& Model::graph(int batch, bool training) {
                                                  .tuning_batch = options_.batch,
                                                  .training = training,
                                                  .seed = options_.seed,
-                                                 .label_smoothing = options_.label_smoothing});
+                                                 .label_smoothing = options_.label_smoothing,
+                                                 .exchange = options_.exchange});
   graph->time_layers(profiling_);
   last_ = graph.get();
   return *graph;
 }
 
 Outcome Model::forward(const Batch& batch, const NodeHook& before, int mean_over) {
+  if (batch.size() == 0) {
+    if (!empty_)
+      empty_ = std::make_unique<EmptyPass>(network_, *parameters_, *family_, options_.exchange);
+    last_ = nullptr;
+    empty_->forward(before);
+    return {};
+  }
   Graph& chosen = graph(batch.size(), true);
-  const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), before, mean_over);
+  const LossSums sums =
+      chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), before, mean_over);
   return {sums.loss, sums.correct, batch.size()};
 }
 
 std::vector<ArenaRange> Model::backward(const NodeHook& done, WeightUpdate* update) {
-  CHECK(last_ != nullptr, "backward without forward");
+  CHECK(last_ || empty_, "backward without forward");
+  if (!last_) {
+    empty_->backward(done);
+    return {};
+  }
   return last_->backward(arena_->reserve(last_->arena_bytes()), done, update);
 }
 
 Outcome Model::evaluate(const Batch& batch) {
+  if (batch.size() == 0) return {};
   Graph& chosen = graph(batch.size(), false);
   const LossSums sums = chosen.forward(batch, arena_->reserve(chosen.arena_bytes()), {}, 0);
   return {sums.loss, sums.correct, batch.size()};
@@ -109,8 +124,8 @@ std::vector<LayerTime> Model::layer_times() const {
 }
 
 std::span<const float> Model::logits() const {
-  CHECK(last_ != nullptr, "logits before forward");
-  return last_->logits();
+  CHECK(last_ || empty_, "logits before forward");
+  return last_ ? last_->logits() : std::span<const float>{};
 }
 
 }  // namespace convoy

@@ -18,6 +18,7 @@
 
 namespace convoy {
 
+class EmptyPass;
 class Graph;
 
 struct ModelOptions {
@@ -26,6 +27,10 @@ struct ModelOptions {
   int threads = 0;         // 0: all cores of this process
   std::uint64_t seed = 1;  // of initial weights and dropout
   float label_smoothing = 0;
+  // Where given, batch norms in training take their statistics over the samples of all workers,
+  // whose models have the same network and family of kernels, and call it once per batch norm in
+  // forward and once in backward, whatever the batch. It outlives the model.
+  StatisticsExchange* exchange = nullptr;
 };
 
 // What a batch showed. Sums, so that batches and workers add up exactly.
@@ -53,6 +58,7 @@ class Model {
   // samples: 0 means the batch; a worker with a part of a larger batch gives that one's size, and
   // the workers' gradients then add up. `before` is called with each node just before it is
   // computed, first layer first.
+  // A batch may be empty: hooks and exchanges go on as ever, and gradients are zero.
   Outcome forward(const Batch& batch, const NodeHook& before = {}, int mean_over = 0);
   // Of the last forward. `done` is called with each node that has parameters once its gradients are
   // final, last layer first.
@@ -84,7 +90,8 @@ class Model {
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Arena> arena_;
   std::map<std::pair<int, bool>, std::unique_ptr<Graph>> graphs_;
-  Graph* last_ = nullptr;
+  std::unique_ptr<EmptyPass> empty_;
+  Graph* last_ = nullptr;  // null after a batch without samples
   bool profiling_ = false;
 };
 

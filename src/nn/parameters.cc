@@ -79,6 +79,14 @@ Parameters::Parameters(const Network& network, const Family& family, int batch) 
     }
 }
 
+RunningStatistics Parameters::running_statistics(NodeId node) {
+  RunningStatistics found;
+  for (Buffer& buffer : buffers_)
+    if (buffer.node == node)
+      (buffer.name.ends_with("running_mean") ? found.mean : found.variance) = buffer.values.data();
+  return found;
+}
+
 const Parameter* Parameters::find(NodeId node, Role role) const {
   for (const Parameter& parameter : parameters_)
     if (parameter.spec.node == node && parameter.spec.role == role) return &parameter;

@@ -37,6 +37,12 @@ struct Buffer {
   std::vector<float> values;
 };
 
+// Those of one batch norm, as kernels read and write them.
+struct RunningStatistics {
+  float* mean = nullptr;
+  float* variance = nullptr;
+};
+
 class Parameters {
  public:
   // Decides the layout by asking the family about each node of the network for this batch size.
@@ -49,6 +55,7 @@ class Parameters {
   std::span<const float> gradients() const { return {gradients_.get(), size_}; }
   std::vector<Buffer>& buffers() { return buffers_; }  // in node order, mean before variance
   const std::vector<Buffer>& buffers() const { return buffers_; }
+  RunningStatistics running_statistics(NodeId node);  // null where it is no batch norm
   const Parameter* find(NodeId node, Role role) const;
   const Parameter* find(const std::string& name) const;
 

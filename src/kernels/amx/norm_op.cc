@@ -1,5 +1,6 @@
-// Batch norm in training (statistics of the batch, from the trailer where a convolution left them)
-// and in evaluation (running statistics). With a second input, that is added before the ReLU.
+// Batch norm in training (statistics of the batch, from the trailer where a convolution left them;
+// or of the batches of all workers) and in evaluation (running statistics). With a second input,
+// that is added before the ReLU.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "kernels/amx/ops.h"
 #include "kernels/amx/product.h"
 #include "kernels/amx/rows.h"
+#include "kernels/norm_statistics.h"
 #include "kernels/parallel.h"
 
 namespace convoy::amx {
@@ -20,7 +22,8 @@ class NormOp : public Op {
         norm_(std::get<BatchNorm>(spec.layer)),
         residual_(spec.inputs.size() == 2),
         slots_(threads()),
-        layout_(layout_of(spec.output, spec.batch)) {
+        layout_(layout_of(spec.output, spec.batch)),
+        statistics_(spec.exchange, spec.output.channels) {
     const std::size_t lanes = layout_.lanes() * sizeof(float);
     traits_ = {
         .reads_inputs = spec.training,
@@ -61,30 +64,35 @@ class NormOp : public Op {
                          .relu = norm_.relu};
     double* sums = partial(args.scratch);
     norm_gradient_sums(layout_, slots_, g, sums);
-    auto* a = reinterpret_cast<float*>(args.scratch);
-    std::fill_n(a, 3 * n, 0.0f);
     for (int c = 0; c < spec_.output.channels; ++c) {
       double of_g = 0, of_gx = 0;
       for (int s = 0; s < slots_; ++s) {
         of_g += sums[std::size_t(s) * 2 * n + c];
         of_gx += sums[std::size_t(s) * 2 * n + n + c];
       }
-      const double mean = lanes[2 * n + c], inverse = lanes[3 * n + c],
-                   scale = spec_.weight[c] * inverse;
+      const double mean = lanes[2 * n + c], inverse = lanes[3 * n + c];
       const double of_normalized = inverse * (of_gx - mean * of_g);
       spec_.weight_gradient[c] = float(of_normalized);
       spec_.bias_gradient[c] = float(of_g);
-      const double slope = -scale * inverse * of_normalized / count();
+      statistics_.set(c, of_g, of_normalized);
+    }
+    statistics_.share_gradients();
+    auto* a = reinterpret_cast<float*>(args.scratch);
+    std::fill_n(a, 3 * n, 0.0f);
+    const double count = statistics_.count();
+    for (int c = 0; c < spec_.output.channels; ++c) {
+      const double mean = lanes[2 * n + c], inverse = lanes[3 * n + c],
+                   scale = spec_.weight[c] * inverse;
+      const double slope = -scale * inverse * statistics_.second(c) / count;
       a[c] = float(scale);
       a[n + c] = float(slope);
-      a[2 * n + c] = float(-scale * of_g / count() - slope * mean);
+      a[2 * n + c] = float(-scale * statistics_.first(c) / count - slope * mean);
     }
     Bf16* to = args.input_gradients[0] ? value(args.input_gradients[0]) : nullptr;
     if (to) norm_gradient(layout_, g, a, a + n, a + 2 * n, to);
   }
 
  private:
-  double count() const { return double(spec_.batch) * layout_.positions; }
   double* partial(std::byte* scratch) const {
     return reinterpret_cast<double*>(scratch + 4 * layout_.lanes() * sizeof(float));
   }
@@ -98,7 +106,7 @@ class NormOp : public Op {
     lanes[3 * n + c] = float(inverse);
   }
 
-  void batch_statistics(const Bf16* x, double* sums, float* lanes) const {
+  void batch_statistics(const Bf16* x, double* sums, float* lanes) {
     const int n = layout_.lanes();
     const NormSums* trailer = layout_.trailer(x);
     const bool left = trailer->valid == 1;
@@ -114,14 +122,13 @@ class NormOp : public Op {
           squares += sums[std::size_t(s) * 2 * n + n + c];
         }
       }
-      const double mean = sum / count();
-      const double variance = std::max(0.0, squares / count() - mean * mean);
-      set_lane(lanes, c, mean, variance);
-      if (!spec_.running_mean) continue;
-      const double unbiased = count() > 1 ? variance * count() / (count() - 1) : variance;
-      spec_.running_mean[c] += norm_.momentum * (float(mean) - spec_.running_mean[c]);
-      spec_.running_variance[c] += norm_.momentum * (float(unbiased) - spec_.running_variance[c]);
+      statistics_.set(c, sum, squares);
     }
+    statistics_.share_moments(double(spec_.batch) * layout_.positions);
+    for (int c = 0; c < spec_.output.channels; ++c)
+      set_lane(lanes, c, statistics_.mean(c), statistics_.variance(c));
+    if (spec_.running_mean)
+      statistics_.update_running(norm_.momentum, spec_.running_mean, spec_.running_variance);
   }
 
   OpSpec spec_;
@@ -129,6 +136,7 @@ class NormOp : public Op {
   bool residual_;
   int slots_;
   Layout layout_;
+  NormStatistics statistics_;
   OpTraits traits_;
 };
 
