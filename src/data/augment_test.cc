@@ -16,7 +16,6 @@ MemoryDataset numbered() {
   MemoryImages images{.shape = {2, 3, 4},
                       .classes = 1,
                       .bytes = {},
-                      .offset = 0,
                       .labels = {0},
                       .mean = {0.0f, 0.5f},
                       .deviation = {1.0f, 0.25f}};

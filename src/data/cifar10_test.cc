@@ -56,14 +56,15 @@ TEST(Cifar10, LabelAboveNineLeavesNothingBehind) {
 
 TEST(Cifar10, OpensFiveFilesInOrder) {
   TemporaryFolder folder;
+  const CifarFiles files{.folder = folder.path(), .records_per_file = 2};
   EXPECT_EQ(
-      message_of<DataError>([&] { open_cifar10(folder.path(), CifarPart::train, 2); }),
+      message_of<DataError>([&] { open_cifar10(files, CifarPart::train); }),
       (folder.path() / "data_batch_1.bin").string() + ": not found; run: convoy data get cifar10");
   for (std::size_t i = 0; i < 5; ++i)
     test::write_bytes(folder.path() / fmt::format("data_batch_{}.bin", i + 1), records(2, 2 * i));
   test::write_bytes(folder.path() / "test_batch.bin", records(2, 5));
-  const auto train = open_cifar10(folder.path(), CifarPart::train, 2);
-  const auto test = open_cifar10(folder.path(), CifarPart::test, 2);
+  const auto train = open_cifar10(files, CifarPart::train);
+  const auto test = open_cifar10(files, CifarPart::test);
   ASSERT_EQ(train->size(), 10u);
   EXPECT_EQ(test->size(), 2u);
   EXPECT_EQ(train->shape(), (Shape{3, 32, 32}));

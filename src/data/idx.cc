@@ -15,31 +15,38 @@ std::uint32_t big_endian(std::span<const std::uint8_t> bytes, std::size_t at) {
 
 }  // namespace
 
-IdxView parse_idx(std::span<const std::uint8_t> bytes, int dimensions, std::string_view name) {
-  const std::size_t header = 4 + 4 * std::size_t(dimensions);
-  if (bytes.size() < header)
-    throw DataError("{}: truncated: expected at least {} bytes of header, found {}", name, header,
-                    bytes.size());
+std::vector<std::uint32_t> parse_idx_header(std::span<const std::uint8_t> header,
+                                            std::size_t file_bytes, int dimensions,
+                                            std::string_view name) {
+  const std::size_t header_bytes = idx_header_bytes(dimensions);
+  if (header.size() < header_bytes)
+    throw DataError("{}: truncated: expected at least {} bytes of header, found {}", name,
+                    header_bytes, header.size());
   const std::uint32_t expected_magic = 0x0800u | std::uint32_t(dimensions);
-  const std::uint32_t magic = big_endian(bytes, 0);
+  const std::uint32_t magic = big_endian(header, 0);
   if (magic != expected_magic)
     throw DataError(
         "{}: wrong magic number: expected 0x{:08x}, found 0x{:08x}; not the IDX file it should be",
         name, expected_magic, magic);
-  IdxView view;
+  std::vector<std::uint32_t> sizes;
   std::uint64_t count = 1;
   for (int i = 0; i < dimensions; ++i) {
-    const std::uint32_t dimension = big_endian(bytes, 4 + 4 * std::size_t(i));
-    view.dimensions.push_back(dimension);
-    if (dimension != 0 && count > std::numeric_limits<std::uint64_t>::max() / 2 / dimension)
-      throw DataError("{}: dimension {} is {}: the header is damaged", name, i, dimension);
-    count *= dimension;
+    const std::uint32_t size = big_endian(header, 4 + 4 * std::size_t(i));
+    sizes.push_back(size);
+    if (size != 0 && count > std::numeric_limits<std::uint64_t>::max() / 2 / size)
+      throw DataError("{}: dimension {} is {}: the header is damaged", name, i, size);
+    count *= size;
   }
-  if (bytes.size() - header != count)
+  if (file_bytes - header_bytes != count)
     throw DataError("{}: {}: expected {} bytes, found {}", name,
-                    bytes.size() - header < count ? "truncated" : "too long", header + count,
-                    bytes.size());
-  view.values = bytes.subspan(header);
+                    file_bytes - header_bytes < count ? "truncated" : "too long",
+                    header_bytes + count, file_bytes);
+  return sizes;
+}
+
+IdxView parse_idx(std::span<const std::uint8_t> bytes, int dimensions, std::string_view name) {
+  IdxView view{parse_idx_header(bytes, bytes.size(), dimensions, name), {}};
+  view.values = bytes.subspan(idx_header_bytes(dimensions));
   return view;
 }
 

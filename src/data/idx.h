@@ -16,6 +16,14 @@ struct IdxView {
   std::span<const std::uint8_t> values;
 };
 
+// The dimensions that the header of an uncompressed IDX file of `file_bytes` bytes gives; `header`
+// is at least the file's first idx_header_bytes(dimensions) bytes, or all of it where it is
+// shorter. Throws as parse_idx does.
+std::vector<std::uint32_t> parse_idx_header(std::span<const std::uint8_t> header,
+                                            std::size_t file_bytes, int dimensions,
+                                            std::string_view name);
+constexpr std::size_t idx_header_bytes(int dimensions) { return 4 + 4 * std::size_t(dimensions); }
+
 // Reads an uncompressed IDX buffer of unsigned bytes with exactly this many dimensions. Throws
 // DataError, which names `name`, on a wrong magic number or when the buffer is shorter or longer
 // than its header says.

@@ -6,6 +6,10 @@
 // one, opening checks each file's header and that its end is there; a file whose middle then turns
 // out to be damaged is reported once and replaced by the next good image of the same class, so that
 // labels, counts and epochs stay as they were, and the same on every rank.
+//
+// Of a part, only the names of its own files stay in memory, and only those files are looked into
+// when it is opened. So nobody knows which files of other parts cannot be used: all count, and
+// those that cannot be used are replaced, never skipped.
 #pragma once
 
 #include <filesystem>
@@ -13,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "data/cut.h"
 #include "data/dataset.h"
 
 namespace convoy {
@@ -22,6 +27,7 @@ constexpr std::uintmax_t kDecodeAtOpenBytes = 16 << 20;  // a second of work or 
 struct ImageFolderOptions {
   Shape shape{3, 224, 224};
   std::uintmax_t decode_at_open_bytes = kDecodeAtOpenBytes;
+  Cut cut = {};
 };
 
 class ImageFolder final : public Dataset {
@@ -35,6 +41,8 @@ class ImageFolder final : public Dataset {
   ~ImageFolder() override;
 
   std::size_t size() const override;
+  std::size_t first() const override;
+  std::size_t whole_size() const override;
   Shape shape() const override;
   int classes() const override;
   int label(std::size_t index) const override;
@@ -44,7 +52,7 @@ class ImageFolder final : public Dataset {
 
   const std::vector<std::string>& class_names() const;
   std::size_t skipped() const;   // files left out when the set was opened
-  std::size_t replaced() const;  // files found damaged since then
+  std::size_t replaced() const;  // files that were found damaged, and others stand in for
 
  private:
   struct State;
@@ -57,6 +65,7 @@ struct ImageFolderSplit {
 };
 
 // train, and val (or test where there is no val), with the classes of train. Throws DataError.
-ImageFolderSplit open_image_folder(const std::filesystem::path& folder, const Shape& shape);
+ImageFolderSplit open_image_folder(const std::filesystem::path& folder, const Shape& shape,
+                                   const Cut& train_cut = {}, const Cut& test_cut = {});
 
 }  // namespace convoy

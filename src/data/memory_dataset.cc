@@ -7,7 +7,7 @@
 namespace convoy {
 
 MemoryDataset::MemoryDataset(MemoryImages images) : images_(std::move(images)) {
-  CHECK(images_.bytes.size() >= images_.offset + images_.labels.size() * images_.shape.count(),
+  CHECK(images_.bytes.size() >= images_.labels.size() * images_.shape.count(),
         "{} bytes are too few for {} images of {}", images_.bytes.size(), images_.labels.size(),
         images_.shape.to_string());
 }
@@ -16,7 +16,7 @@ void MemoryDataset::read(std::size_t index, std::span<std::uint8_t> image) const
   const std::size_t count = images_.shape.count();
   CHECK(index < size() && image.size() == count, "image {} of {} into {} bytes", index, size(),
         image.size());
-  std::memcpy(image.data(), images_.bytes.data() + images_.offset + index * count, count);
+  std::memcpy(image.data(), images_.bytes.data() + index * count, count);
 }
 
 }  // namespace convoy

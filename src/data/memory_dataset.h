@@ -12,11 +12,12 @@ namespace convoy {
 struct MemoryImages {
   Shape shape;
   int classes = 10;
-  std::vector<std::uint8_t> bytes;   // image i begins at offset + i * shape.count()
-  std::size_t offset = 0;            // of the first image: a file's header can stay where it is
+  std::vector<std::uint8_t> bytes;   // image i begins at i * shape.count()
   std::vector<std::uint8_t> labels;  // one per image
   std::vector<float> mean;
   std::vector<float> deviation;
+  std::size_t first = 0;       // of a part: its place in the whole set,
+  std::size_t whole_size = 0;  // which has so many; 0: this is the whole set
 };
 
 class MemoryDataset final : public Dataset {
@@ -25,6 +26,10 @@ class MemoryDataset final : public Dataset {
   explicit MemoryDataset(MemoryImages images);
 
   std::size_t size() const override { return images_.labels.size(); }
+  std::size_t first() const override { return images_.first; }
+  std::size_t whole_size() const override {
+    return images_.whole_size > 0 ? images_.whole_size : size();
+  }
   Shape shape() const override { return images_.shape; }
   int classes() const override { return images_.classes; }
   int label(std::size_t index) const override { return images_.labels[index]; }

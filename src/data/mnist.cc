@@ -1,62 +1,52 @@
 #include "data/mnist.h"
 
 #include "base/error.h"
-#include "base/file.h"
-#include "data/idx.h"
+#include "data/idx_rows.h"
 #include "data/memory_dataset.h"
 
 namespace convoy {
 namespace {
 
-constexpr std::size_t kMaxBytes = std::size_t(1)
-                                  << 30;  // decompressed; MNIST's largest file has 47 MB
 constexpr int kClasses = 10;
 constexpr std::uint32_t kMaxSide = 4096;
 
-struct IdxFile {
-  std::filesystem::path path;
-  std::vector<std::uint8_t> bytes;  // not compressed
-};
-
-IdxFile read_idx_file(const MnistFiles& files, const std::string& file_name) {
+IdxRows read_rows(const MnistFiles& files, const std::string& file_name, int dimensions,
+                  const Cut& cut) {
+  IdxRows rows;
   const std::filesystem::path plain = files.folder / file_name;
-  for (const std::filesystem::path& path : {plain, std::filesystem::path(plain.string() + ".gz")}) {
-    if (!std::filesystem::exists(path)) continue;
-    return {path, plain_idx_bytes(read_file(path), kMaxBytes, path.string())};
-  }
-  throw DataError("{}: not found; run: convoy data get {}", plain.string(), files.name);
+  if (!read_idx_rows(plain, dimensions, cut, files.open, rows))
+    throw DataError("{}: not found; run: convoy data get {}", plain.string(), files.name);
+  return rows;
 }
 
 }  // namespace
 
-std::unique_ptr<Dataset> open_mnist(const MnistFiles& files, MnistPart part) {
+std::unique_ptr<Dataset> open_mnist(const MnistFiles& files, MnistPart part, const Cut& cut) {
   const std::string prefix = part == MnistPart::train ? "train" : "t10k";
-  IdxFile images_file = read_idx_file(files, prefix + "-images-idx3-ubyte");
-  const IdxFile labels_file = read_idx_file(files, prefix + "-labels-idx1-ubyte");
-  const IdxView images = parse_idx(images_file.bytes, 3, images_file.path.string());
-  const IdxView labels = parse_idx(labels_file.bytes, 1, labels_file.path.string());
+  IdxRows images = read_rows(files, prefix + "-images-idx3-ubyte", 3, cut);
+  IdxRows labels = read_rows(files, prefix + "-labels-idx1-ubyte", 1, cut);
   const std::uint32_t count = images.dimensions[0];
   const std::uint32_t height = images.dimensions[1], width = images.dimensions[2];
   if (count == 0 || height == 0 || width == 0 || height > kMaxSide || width > kMaxSide)
     throw DataError("{}: {} images of {}x{} pixels: not a usable set; run: convoy data get {}",
-                    images_file.path.string(), count, height, width, files.name);
+                    images.path.string(), count, height, width, files.name);
   if (labels.dimensions[0] != count)
     throw DataError("{}: {} labels for the {} images of {}; run: convoy data get {}",
-                    labels_file.path.string(), labels.dimensions[0], count,
-                    images_file.path.string(), files.name);
+                    labels.path.string(), labels.dimensions[0], count, images.path.string(),
+                    files.name);
+  const std::size_t first = cut.of(count).begin;
   for (std::size_t i = 0; i < labels.values.size(); ++i)
     if (labels.values[i] >= kClasses)
-      throw DataError("{}: label {} is {}: expected 0 to {}", labels_file.path.string(), i,
+      throw DataError("{}: label {} is {}: expected 0 to {}", labels.path.string(), first + i,
                       labels.values[i], kClasses - 1);
-  MemoryImages memory{.shape = {1, int(height), int(width)},
-                      .classes = kClasses,
-                      .bytes = {},
-                      .offset = std::size_t(images.values.data() - images_file.bytes.data()),
-                      .labels = {labels.values.begin(), labels.values.end()},
-                      .mean = {files.mean},
-                      .deviation = {files.deviation}};
-  memory.bytes = std::move(images_file.bytes);
-  return std::make_unique<MemoryDataset>(std::move(memory));
+  return std::make_unique<MemoryDataset>(MemoryImages{.shape = {1, int(height), int(width)},
+                                                      .classes = kClasses,
+                                                      .bytes = std::move(images.values),
+                                                      .labels = std::move(labels.values),
+                                                      .mean = {files.mean},
+                                                      .deviation = {files.deviation},
+                                                      .first = first,
+                                                      .whole_size = cut.whole(count)});
 }
 
 }  // namespace convoy

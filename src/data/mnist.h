@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "data/byte_source.h"
+#include "data/cut.h"
 #include "data/dataset.h"
 
 namespace convoy {
@@ -17,10 +19,11 @@ struct MnistFiles {
   std::string name = "mnist";  // as `convoy data get` knows it
   float mean = 0.1307f;
   float deviation = 0.3081f;
+  OpenBytes open = open_file_bytes;
 };
 
-// Reads both files of the part whole. Throws DataError that names the file, what is wrong and the
+// Reads what is wanted of both files. Throws DataError that names the file, what is wrong and the
 // remedy.
-std::unique_ptr<Dataset> open_mnist(const MnistFiles& files, MnistPart part);
+std::unique_ptr<Dataset> open_mnist(const MnistFiles& files, MnistPart part, const Cut& cut = {});
 
 }  // namespace convoy

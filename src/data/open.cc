@@ -6,43 +6,50 @@
 #include "base/nearest.h"
 #include "data/cifar10.h"
 #include "data/image_folder.h"
-#include "data/limit.h"
 #include "data/mnist.h"
 #include "data/synthetic.h"
 
 namespace convoy {
 namespace {
 
-DataSplit open_mnist_like(const MnistFiles& files) {
-  return {open_mnist(files, MnistPart::train), open_mnist(files, MnistPart::test)};
+Cut train_cut(const DataOptions& options) {
+  return {options.limit, options.train_part.index, options.train_part.of};
+}
+Cut test_cut(const DataOptions& options) {
+  return {0, options.test_part.index, options.test_part.of};
 }
 
-DataSplit open_mnist_set(const DataOptions& options) {
-  return open_mnist_like({.folder = options.root / "mnist"});
+DataSplit open_mnist_like(const DataOptions& options, MnistFiles files) {
+  files.folder = options.root / files.name;
+  files.open = options.open_bytes;
+  return {open_mnist(files, MnistPart::train, train_cut(options)),
+          open_mnist(files, MnistPart::test, test_cut(options))};
 }
+
+DataSplit open_mnist_set(const DataOptions& options) { return open_mnist_like(options, {}); }
 
 DataSplit open_fashion_mnist(const DataOptions& options) {
-  return open_mnist_like({.folder = options.root / "fashion-mnist",
-                          .name = "fashion-mnist",
-                          .mean = 0.2860f,
-                          .deviation = 0.3530f});
+  return open_mnist_like(
+      options, {.folder = {}, .name = "fashion-mnist", .mean = 0.2860f, .deviation = 0.3530f});
 }
 
 DataSplit open_cifar10_set(const DataOptions& options) {
-  const std::filesystem::path folder = options.root / "cifar10";
-  return {open_cifar10(folder, CifarPart::train), open_cifar10(folder, CifarPart::test)};
+  const CifarFiles files{.folder = options.root / "cifar10", .open = options.open_bytes};
+  return {open_cifar10(files, CifarPart::train, train_cut(options)),
+          open_cifar10(files, CifarPart::test, test_cut(options))};
 }
 
 DataSplit open_synthetic(const DataOptions& options) {
   const SyntheticSpec spec = parse_synthetic(options.name);
-  return {make_synthetic(spec, SyntheticPart::train, options.seed),
-          make_synthetic(spec, SyntheticPart::test, options.seed)};
+  return {make_synthetic(spec, SyntheticPart::train, options.seed, train_cut(options)),
+          make_synthetic(spec, SyntheticPart::test, options.seed, test_cut(options))};
 }
 
 DataSplit open_folder(const DataOptions& options) {
   const bool unset = options.image_size == Shape{};
   ImageFolderSplit split =
-      open_image_folder(options.name, unset ? Shape{3, 224, 224} : options.image_size);
+      open_image_folder(options.name, unset ? Shape{3, 224, 224} : options.image_size,
+                        train_cut(options), test_cut(options));
   return {std::move(split.train), std::move(split.test)};
 }
 
@@ -84,7 +91,9 @@ DataSplit open_fetched(const NamedSet& set, const DataOptions& options) {
   }
 }
 
-DataSplit open_whole(const DataOptions& options) {
+}  // namespace
+
+DataSplit open_data(const DataOptions& options) {
   const std::string kind = options.name.substr(0, options.name.find(':'));
   for (const NamedSet& set : named_sets())
     if (options.name == set.name || (kind == set.name && kind == "synthetic"))
@@ -96,15 +105,6 @@ DataSplit open_whole(const DataOptions& options) {
         "{}: not found; --data takes a folder that has train/CLASS/*.jpg, or the name of a set",
         options.name);
   unknown_name(options.name);
-}
-
-}  // namespace
-
-DataSplit open_data(const DataOptions& options) {
-  DataSplit split = open_whole(options);
-  if (options.limit > 0)
-    split.train = std::make_unique<Limit>(std::move(split.train), options.limit);
-  return split;
 }
 
 }  // namespace convoy

@@ -6,9 +6,16 @@
 #include <memory>
 #include <string>
 
+#include "data/byte_source.h"
 #include "data/dataset.h"
 
 namespace convoy {
+
+// Of a set that is cut into `of` equal parts, one.
+struct DataPart {
+  int index = 0;
+  int of = 1;
+};
 
 struct DataOptions {
   std::string
@@ -17,7 +24,10 @@ struct DataOptions {
       "data";             // where `convoy data get` puts things: root/mnist, root/cifar10, ...
   std::size_t limit = 0;  // first N training samples; 0 means all
   Shape image_size = {};  // for folders: what images are resized and cropped to; {} means 3x224x224
-  std::uint64_t seed = 1;  // synthetic
+  std::uint64_t seed = 1;                  // synthetic
+  DataPart train_part = {};                // only this part of the training samples is read,
+  DataPart test_part = {};                 // and only this one of the others
+  OpenBytes open_bytes = open_file_bytes;  // for the sets whose files are read in parts
 };
 
 struct DataSplit {

@@ -37,10 +37,12 @@ std::vector<Position> positions(int side) {
 
 class Synthetic final : public Dataset {
  public:
-  Synthetic(const SyntheticSpec& spec, SyntheticPart part, std::uint64_t seed)
+  Synthetic(const SyntheticSpec& spec, SyntheticPart part, std::uint64_t seed, const Cut& cut)
       : spec_(spec),
         part_(part),
         seed_(seed),
+        whole_size_(cut.whole(count())),
+        range_(cut.of(count())),
         rows_(positions(spec.shape.height)),
         columns_(positions(spec.shape.width)) {
     points_.reserve(std::size_t(spec.classes) * points_per_class());
@@ -51,12 +53,14 @@ class Synthetic final : public Dataset {
     }
   }
 
-  std::size_t size() const override {
-    return part_ == SyntheticPart::train ? spec_.train_count : spec_.test_count;
-  }
+  std::size_t size() const override { return range_.count; }
+  std::size_t first() const override { return range_.begin; }
+  std::size_t whole_size() const override { return whole_size_; }
   Shape shape() const override { return spec_.shape; }
   int classes() const override { return spec_.classes; }
-  int label(std::size_t index) const override { return int(index % std::size_t(spec_.classes)); }
+  int label(std::size_t index) const override {
+    return int((range_.begin + index) % std::size_t(spec_.classes));
+  }
   std::vector<float> mean() const override {
     return std::vector<float>(std::size_t(spec_.shape.channels), 0.5f);
   }
@@ -67,7 +71,7 @@ class Synthetic final : public Dataset {
   void read(std::size_t index, std::span<std::uint8_t> image) const override {
     CHECK(index < size() && image.size() == spec_.shape.count(), "image {} of {} into {} bytes",
           index, size(), image.size());
-    Rng rng(seed_, Purpose::synthetic, std::uint32_t(part_), index);
+    Rng rng(seed_, Purpose::synthetic, std::uint32_t(part_), range_.begin + index);
     const float* points = points_.data() + std::size_t(label(index)) * points_per_class();
     std::uint8_t* out = image.data();
     for (int c = 0; c < spec_.shape.channels; ++c, points += kGrid * kGrid)
@@ -78,6 +82,9 @@ class Synthetic final : public Dataset {
   }
 
  private:
+  std::size_t count() const {
+    return part_ == SyntheticPart::train ? spec_.train_count : spec_.test_count;
+  }
   std::size_t points_per_class() const { return std::size_t(spec_.shape.channels) * kGrid * kGrid; }
 
   // One row of pixels: bilinear between two rows of the grid, plus noise that is uniform over +-64
@@ -99,6 +106,8 @@ class Synthetic final : public Dataset {
   SyntheticSpec spec_;
   SyntheticPart part_;
   std::uint64_t seed_;
+  std::size_t whole_size_;
+  Range range_;
   std::vector<Position> rows_, columns_;
   std::vector<float> points_;  // class, channel, row, column
 };
@@ -143,8 +152,8 @@ SyntheticSpec parse_synthetic(std::string_view text) {
 }
 
 std::unique_ptr<Dataset> make_synthetic(const SyntheticSpec& spec, SyntheticPart part,
-                                        std::uint64_t seed) {
-  return std::make_unique<Synthetic>(spec, part, seed);
+                                        std::uint64_t seed, const Cut& cut) {
+  return std::make_unique<Synthetic>(spec, part, seed, cut);
 }
 
 }  // namespace convoy

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "data/cut.h"
 #include "data/dataset.h"
 
 namespace convoy {
@@ -26,6 +27,6 @@ enum class SyntheticPart : std::uint32_t { train = 0, test = 1 };
 
 // Every pixel is a pure function of (seed, part, sample). Train and test share their patterns.
 std::unique_ptr<Dataset> make_synthetic(const SyntheticSpec& spec, SyntheticPart part,
-                                        std::uint64_t seed);
+                                        std::uint64_t seed, const Cut& cut = {});
 
 }  // namespace convoy

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "data/limit.h"
 #include "data/open.h"
 #include "data/test_files.h"
 
@@ -90,13 +89,15 @@ TEST(Synthetic, TinyShapes) {
   EXPECT_EQ(image_of(*set, 3).size(), 1u);
 }
 
-TEST(Limit, TakesTheFirst) {
+TEST(Synthetic, ALimitTakesTheFirst) {
   const SyntheticSpec spec = parse_synthetic("synthetic:1x4x4:3:10");
-  const Limit limit(make_synthetic(spec, SyntheticPart::train, 1), 4);
-  EXPECT_EQ(limit.size(), 4u);
-  EXPECT_EQ(limit.label(2), 2);
-  EXPECT_EQ(image_of(limit, 3), image_of(*make_synthetic(spec, SyntheticPart::train, 1), 3));
-  EXPECT_EQ(Limit(make_synthetic(spec, SyntheticPart::train, 1), 99).size(), 10u);
+  const auto whole = make_synthetic(spec, SyntheticPart::train, 1);
+  const auto limited = make_synthetic(spec, SyntheticPart::train, 1, {.limit = 4});
+  EXPECT_EQ(limited->size(), 4u);
+  EXPECT_EQ(limited->whole_size(), 4u);
+  EXPECT_EQ(limited->label(2), 2);
+  EXPECT_EQ(image_of(*limited, 3), image_of(*whole, 3));
+  EXPECT_EQ(make_synthetic(spec, SyntheticPart::train, 1, {.limit = 99})->size(), 10u);
 }
 
 TEST(Open, SyntheticWithLimit) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "base/part.h"
 #include "sync/element.h"
 #include "sync/group.h"
 #include "world/transport.h"
@@ -19,19 +20,6 @@ namespace convoy {
 
 class IntentCheck;
 class HostTeam;
-
-// Elements [begin, begin + count) of a buffer.
-struct Range {
-  std::size_t begin = 0;
-  std::size_t count = 0;
-};
-
-// Part `index` when `count` elements are cut into `parts` that differ by at most one.
-constexpr Range part_of(std::size_t count, int parts, int index) {
-  const std::size_t n = static_cast<std::size_t>(parts), i = static_cast<std::size_t>(index);
-  const std::size_t base = count / n, extra = count % n;
-  return {i * base + (i < extra ? i : extra), base + (i < extra ? 1 : 0)};
-}
 
 // Room for what arrives before it is added. Grows to what an operation needs and stays.
 class Scratch {
