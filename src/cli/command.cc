@@ -143,6 +143,7 @@ int run_program(int argc, const char* const* argv) {
   add_doctor_command(app);
   add_launch_command(app);
   add_net_command(app);
+  add_replay_command(app);
   return run(app, argc, argv);
 }
 

@@ -15,7 +15,6 @@ namespace convoy {
 namespace {
 
 constexpr double kJoin_s = 60;
-constexpr int kDefaultSize = 2;
 
 // This command as it was called, without the program's name.
 std::vector<std::string> own_arguments() {
@@ -31,7 +30,8 @@ std::vector<std::string> own_arguments() {
 
 void expect_size(const RankOptions& options, int size) {
   if (options.size != 0 && options.size != size)
-    throw ConfigError("-n {}: the job has {} ranks: leave -n away", options.size, size);
+    throw ConfigError("{0} {1}: the job has {2} ranks: leave {0} away", options.size_flag,
+                      options.size, size);
 }
 
 // Every rank on a host of its own that is this machine, so that they talk over the network.
@@ -46,11 +46,12 @@ std::vector<HostEntry> own_hosts(int size) {
 }
 
 void launch_ranks(const RankOptions& options, const std::string& transport) {
-  const int size = options.size == 0 ? kDefaultSize : options.size;
   LaunchOptions launching;
+  if (!options.hosts.empty()) launching.hosts = read_hosts(options.hosts);
+  const int size = options.size > 0 || !options.hosts.empty() ? options.size : options.default_size;
   launching.size = size;
   launching.transport = transport;
-  if (transport == "zmq") {
+  if (transport == "zmq" && options.hosts.empty()) {
     launching.hosts = own_hosts(size);
     launching.address = "127.0.0.1";
   }
@@ -80,12 +81,13 @@ void add_rank_options(CLI::App& command, RankOptions& options) {
 std::string transport_name(const RankOptions& options) {
   if (const std::optional<Job> job = job_of_process()) return job->transport;
   if (started_by_mpi()) return "mpi";
-  return options.transport.empty() ? "shm" : options.transport;
+  if (!options.transport.empty()) return options.transport;
+  return options.hosts.empty() ? "shm" : "zmq";
 }
 
 void run_ranks(const RankOptions& options, const RankBody& body) {
   if (options.size > kMostRanks)
-    throw ConfigError("-n {}: at most {} ranks", options.size, kMostRanks);
+    throw ConfigError("{} {}: at most {} ranks", options.size_flag, options.size, kMostRanks);
   if (const std::optional<Job> job = job_of_process()) {
     expect_size(options, job->size);
     const std::unique_ptr<Membership> membership = join(*job, kJoin_s);
@@ -100,7 +102,7 @@ void run_ranks(const RankOptions& options, const RankBody& body) {
   }
   const std::string transport = transport_name(options);
   if (transport == "inproc")
-    run_inproc(options.size == 0 ? kDefaultSize : options.size, {}, body);
+    run_inproc(options.size == 0 ? options.default_size : options.size, {}, body);
   else
     launch_ranks(options, transport);
 }

@@ -9,8 +9,11 @@
 namespace convoy {
 
 struct RankOptions {
-  int size = 0;           // 0: as many as the job has, or 2
-  std::string transport;  // inproc, shm or zmq; empty: the job's, or shm
+  int size = 0;            // 0: as many as the job has, or default_size
+  std::string transport;   // inproc, shm or zmq; empty: the job's, or shm
+  std::string hosts = {};  // file of the machines to start them on; empty: this one
+  int default_size = 2;
+  const char* size_flag = "-n";  // for messages
 };
 
 void add_rank_options(CLI::App& command, RankOptions& options);

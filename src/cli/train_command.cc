@@ -7,15 +7,25 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
+#include "cli/ranks.h"
+#include "kernels/cpu.h"
+#include "train/cluster.h"
+#include "train/resume.h"
 #include "train/run.h"
+#include "world/job.h"
+#include "world/mpi/mpi_world.h"
 
 namespace convoy {
 namespace {
+
+constexpr std::size_t kFiberStackBytes = std::size_t{1} << 20;
 
 constexpr const char* kExamples = R"(Examples:
   convoy train --model mnist_cnn --data mnist --optimizer adam --lr 0.001 --epochs 5
   convoy train --config experiments/cifar10-resnet18.toml --epochs 20   (flags win)
   convoy train --resume runs/RUN                                        (goes on with the same bits)
+  convoy train --config experiments/mnist_cnn.toml --workers 2          (the same, on two workers)
+  convoy train --config run.toml --hosts hosts.txt                      (on other machines)
   convoy train --model resnet18 --data photos/ --init resnet18.safetensors --input 3x224x224)";
 
 struct Arguments {
@@ -41,6 +51,61 @@ TrainRequest make_request(const Arguments& arguments) {
   return request;
 }
 
+// How many workers, and what between them: as asked, or as the run that goes on had it.
+RankOptions rank_options(const TrainRequest& request) {
+  TrainConfig config = request.config;
+  if (!request.resume.empty() && !job_of_process() && !started_by_mpi())
+    config = resumed_config(stored_config(request.resume), request.config, request.given);
+  return {.size = int(config.workers),
+          .transport = config.transport,
+          .hosts = config.hosts,
+          .default_size = 1,
+          .size_flag = "--workers"};
+}
+
+using WorkerBody = std::function<void(const TrainRequest&, World)>;
+
+// Workers as processes of their own, or as threads of this one.
+void run_real(const TrainRequest& request, RankOptions ranks, const WorkerBody& body) {
+  const bool in_job = job_of_process() || started_by_mpi();
+  if (!in_job && ranks.size <= 1 && ranks.hosts.empty()) ranks.transport = "inproc";
+  SharedData data;
+  TrainRequest own = request;
+  if (!in_job && ranks.transport == "inproc") {
+    own.shared_data = &data;
+    own.threads = std::max(1, cpu().cores / std::max(1, ranks.size));
+  }
+  run_ranks(ranks, [&](World world) { body(own, world); });
+}
+
+// Workers as fibers of this process, on a virtual clock.
+void run_simulated(const TrainRequest& request, const WorkerBody& body) {
+  if (request.config.cluster.empty())
+    throw ConfigError("--world sim needs --cluster FILE, which describes the cluster");
+  const TrainingCluster described = read_cluster(request.config.cluster);
+  if (request.config.workers != 0 && request.config.workers != described.cluster.ranks)
+    throw ConfigError("--workers {}: {} describes {} workers: leave --workers away",
+                      request.config.workers, request.config.cluster, described.cluster.ranks);
+  SharedData data;
+  const SimOptions options{.seed = std::uint64_t(request.config.seed),
+                           .stack_bytes = kFiberStackBytes};
+  run_sim(described.cluster, options, [&](World world) {
+    TrainRequest own = request;
+    own.shared_data = &data;
+    own.images_per_s = described.images_per_s[std::size_t(world.transport.rank())];
+    body(own, world);
+  });
+}
+
+void report(const TrainResult& result, bool json) {
+  if (!result.finished) {
+    tell(stderr, fmt::format("convoy: stopped and saved; go on with: convoy train --resume {}\n",
+                             result.folder.string()));
+    throw Interrupted();
+  }
+  if (json) print_answer(result.answer);
+}
+
 void run_train(const Arguments& arguments) {
   const TrainRequest request = make_request(arguments);
   if (arguments.print_config) {
@@ -48,13 +113,18 @@ void run_train(const Arguments& arguments) {
     fmt::print("{}", to_toml(request.config));
     return;
   }
-  const TrainResult result = train(request, arguments.json ? stderr : stdout);
-  if (!result.finished) {
-    tell(stderr, fmt::format("convoy: stopped and saved; go on with: convoy train --resume {}\n",
-                             result.folder.string()));
-    throw Interrupted();
-  }
-  if (arguments.json) print_answer(result.answer);
+  const RankOptions ranks = rank_options(request);
+  const InterruptGuard interrupt;
+  std::optional<TrainResult> result;  // of the leading worker, if that is in this process
+  const auto body = [&](const TrainRequest& asked, World world) {
+    TrainResult own = train(asked, world, interrupt, arguments.json ? stderr : stdout);
+    if (own.leads) result = std::move(own);
+  };
+  if (request.config.world == "sim")
+    run_simulated(request, body);
+  else
+    run_real(request, ranks, body);
+  if (result) report(*result, arguments.json);
 }
 
 }  // namespace

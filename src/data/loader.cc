@@ -66,6 +66,7 @@ struct Loader::State {
   void stop();
   void work();
   Batch prepare(int step) const;
+  Batch make(std::uint32_t of_epoch, std::vector<std::uint32_t> samples) const;
 
   const Dataset& dataset;
   LoaderOptions options;  // the share changes while no worker runs
@@ -137,10 +138,14 @@ Batch Loader::State::prepare(int step) const {
   const std::size_t first = begin + share.begin(count, share.from);
   const std::size_t last = begin + share.begin(count, share.to);
 
+  return make(epoch, {order.begin() + std::ptrdiff_t(first), order.begin() + std::ptrdiff_t(last)});
+}
+
+Batch Loader::State::make(std::uint32_t of_epoch, std::vector<std::uint32_t> samples) const {
   const std::size_t pixels = dataset.shape().count();
   Batch batch;
-  batch.epoch = epoch;
-  batch.samples.assign(order.begin() + std::ptrdiff_t(first), order.begin() + std::ptrdiff_t(last));
+  batch.epoch = of_epoch;
+  batch.samples = std::move(samples);
   batch.labels.reserve(batch.samples.size());
   batch.images.resize(batch.samples.size() * pixels);
   for (const std::uint32_t sample : batch.samples) batch.labels.push_back(dataset.label(sample));
@@ -148,7 +153,7 @@ Batch Loader::State::prepare(int step) const {
     std::vector<std::uint8_t> image(pixels);
     for (std::size_t i = from; i < to; ++i) {
       dataset.read(batch.samples[i], image);
-      augment.apply(image, epoch, batch.samples[i],
+      augment.apply(image, of_epoch, batch.samples[i],
                     std::span(batch.images).subspan(i * pixels, pixels));
     }
   };
@@ -189,6 +194,10 @@ void Loader::set_share(const BatchShare& share) {
 }
 
 void Loader::start_epoch(std::uint32_t epoch, int first_step) { state_->start(epoch, first_step); }
+
+Batch Loader::batch_of(std::uint32_t epoch, std::vector<std::uint32_t> samples) const {
+  return state_->make(epoch, std::move(samples));
+}
 
 std::optional<Batch> Loader::next() {
   State& state = *state_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "data/batch.h"
 #include "data/dataset.h"
@@ -43,8 +44,8 @@ struct LoaderOptions {
 };
 
 // One epoch at a time: start_epoch(e), then next() until it returns nullopt. The last batch may be
-// smaller, and a share of it empty. The batches of an epoch depend only on (seed, epoch, share), not
-// on threads or on earlier epochs.
+// smaller, and a share of it empty. The batches of an epoch depend only on (seed, epoch, share),
+// not on threads or on earlier epochs.
 class Loader {
  public:
   Loader(const Dataset& dataset, LoaderOptions options);
@@ -60,6 +61,8 @@ class Loader {
   // epoch).
   void start_epoch(std::uint32_t epoch, int first_step = 0);
   std::optional<Batch> next();
+  // These samples as a batch of `epoch` would have them.
+  Batch batch_of(std::uint32_t epoch, std::vector<std::uint32_t> samples) const;
 
  private:
   struct State;

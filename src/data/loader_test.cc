@@ -74,7 +74,8 @@ void expect_exactly_once(std::size_t count, int batch, int size) {
   std::vector<std::vector<int>> shares(whole.size());
   std::map<std::uint32_t, int> seen;
   for (int rank = 0; rank < size; ++rank) {
-    const std::vector<Batch> mine = epoch_of(set, {.batch = batch, .share = {rank, rank + 1, size}}, 2);
+    const std::vector<Batch> mine =
+        epoch_of(set, {.batch = batch, .share = {rank, rank + 1, size}}, 2);
     ASSERT_EQ(mine.size(), whole.size());
     for (std::size_t step = 0; step < mine.size(); ++step) {
       const std::vector<std::uint32_t>& samples = mine[step].samples;

@@ -54,6 +54,21 @@ struct TrainConfig {
   std::int64_t threads = 0;
   std::int64_t loader_threads = 1;
 
+  std::int64_t workers = 0;  // 0: as many as the job has, or one
+  std::string sync = "allreduce";
+  std::string algorithm = "auto";
+  std::string wire = "f32";
+  std::string transport;
+  std::string hosts;
+  bool overlap = true;
+  double bucket_mib = 0;
+  std::string balance = "equal";
+  std::string batch_norm = "local";
+  bool invariant = false;
+  std::int64_t virtual_shards = 8;
+  std::string world = "real";
+  std::string cluster;
+
   std::string out;  // empty: runs/ID
   std::string store;
   std::int64_t keep = 2;
@@ -97,6 +112,15 @@ void set_from_text(TrainConfig& config, const ConfigField& field, const std::str
 
 // Longer files are no configurations; the bound keeps hostile ones cheap.
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
+
+// A file's lines of `key = value` (TOML without tables). Pure: any text gives entries or a
+// ConfigError that names `file` and line.
+struct ConfigEntry {
+  std::string name;
+  ConfigValue value;
+  std::string place;  // "run.toml:3"
+};
+std::vector<ConfigEntry> read_entries(std::string_view text, const std::string& file);
 
 // Reads TOML over `config`. Pure: any text gives a configuration or a ConfigError that names
 // `file`, line and key. Returns the fields that were set.

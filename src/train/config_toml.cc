@@ -217,18 +217,26 @@ struct Printer {
 
 }  // namespace
 
-std::vector<const ConfigField*> read_toml(TrainConfig& config, std::string_view text,
-                                          const std::string& file) {
+std::vector<ConfigEntry> read_entries(std::string_view text, const std::string& file) {
   if (text.size() > kMaxConfigBytes)
     throw ConfigError("{}: {} bytes are too many for a configuration", file, text.size());
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark
   const toml::table table = parse(Gate(text, file).pass(), file);
-  std::vector<const ConfigField*> found;
+  std::vector<ConfigEntry> entries;
   for (const auto& [key, node] : table) {
     const std::string place = fmt::format("{}:{}", file, key.source().begin.line);
-    const ConfigField& field = field_named(key.str(), place);
-    const std::string where = fmt::format("{}: {}", place, field.name);
-    set_field(config, field, value_of(node, where), where);
+    const std::string name(key.str());
+    entries.push_back({name, value_of(node, fmt::format("{}: {}", place, name)), place});
+  }
+  return entries;
+}
+
+std::vector<const ConfigField*> read_toml(TrainConfig& config, std::string_view text,
+                                          const std::string& file) {
+  std::vector<const ConfigField*> found;
+  for (const ConfigEntry& entry : read_entries(text, file)) {
+    const ConfigField& field = field_named(entry.name, entry.place);
+    set_field(config, field, entry.value, fmt::format("{}: {}", entry.place, field.name));
     found.push_back(&field);
   }
   return found;

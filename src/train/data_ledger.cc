@@ -31,6 +31,13 @@ void DataLedger::add(std::span<const std::uint32_t> samples) {
   }
 }
 
+void DataLedger::set_times(std::span<const std::int64_t> times) {
+  CHECK(times.size() == times_.size(), "{} samples, not {}", times.size(), times_.size());
+  std::transform(times.begin(), times.end(), times_.begin(), [](std::int64_t number) {
+    return std::uint8_t(std::min<std::int64_t>(number, 2));
+  });
+}
+
 DataCount DataLedger::count() const {
   DataCount count;
   for (std::uint8_t times : times_) {

@@ -23,6 +23,9 @@ class DataLedger {
   void start_epoch();
   void add(std::span<const std::uint32_t> samples);
   DataCount count() const;
+  // How often each sample was seen, up to twice; those of several workers add up.
+  std::vector<std::int64_t> times() const { return {times_.begin(), times_.end()}; }
+  void set_times(std::span<const std::int64_t> times);
 
   // An unfinished epoch as text (two bits a sample, in hexadecimal), for checkpoints. restore()
   // throws DataError that begins with `where` for a text of another data set.

@@ -29,24 +29,32 @@ LoaderOptions evaluation_loader(int batch, int threads) {
   return {.batch = batch, .shuffle = false, .augment = {}, .threads = threads};
 }
 
-Score evaluate(Model& model, Loader& loader, const EvaluateOptions& options) {
-  double loss_sum = 0;
-  std::int64_t correct = 0, flip_correct = 0;
-  Score score;
+Tally tally(Model& model, Loader& loader, const EvaluateOptions& options) {
+  Tally sums;
   loader.start_epoch(0);
   while (auto batch = loader.next()) {
+    if (batch->size() == 0) continue;
     const Outcome outcome = model.evaluate(*batch);
-    loss_sum += outcome.loss_sum;
-    correct += outcome.correct;
-    score.samples += outcome.samples;
-    if (options.flip) flip_correct += correct_with_mirrored(model, *batch);
+    sums.loss_sum += outcome.loss_sum;
+    sums.correct += outcome.correct;
+    sums.samples += outcome.samples;
+    if (options.flip) sums.flip_correct += correct_with_mirrored(model, *batch);
     if (options.stop && options.stop()) break;
   }
-  const double samples = double(std::max<std::int64_t>(score.samples, 1));
-  score.loss = loss_sum / samples;
-  score.accuracy = double(correct) / samples;
-  if (options.flip) score.flip_accuracy = double(flip_correct) / samples;
+  return sums;
+}
+
+Score score_of(const Tally& tally, bool flip) {
+  const double samples = double(std::max<std::int64_t>(tally.samples, 1));
+  Score score{.loss = tally.loss_sum / samples,
+              .accuracy = double(tally.correct) / samples,
+              .samples = tally.samples};
+  if (flip) score.flip_accuracy = double(tally.flip_correct) / samples;
   return score;
+}
+
+Score evaluate(Model& model, Loader& loader, const EvaluateOptions& options) {
+  return score_of(tally(model, loader, options), options.flip);
 }
 
 }  // namespace convoy

@@ -23,6 +23,16 @@ struct EvaluateOptions {
   std::function<bool()> stop = {};
 };
 
+// What a loader's samples showed. Sums: those of several workers add up.
+struct Tally {
+  double loss_sum = 0;
+  std::int64_t correct = 0;
+  std::int64_t flip_correct = 0;
+  std::int64_t samples = 0;
+};
+Tally tally(Model& model, Loader& loader, const EvaluateOptions& options = {});
+Score score_of(const Tally& tally, bool flip);
+
 Score evaluate(Model& model, Loader& loader, const EvaluateOptions& options = {});
 
 // Options of a loader that visits each test sample once, in order, unchanged.

@@ -24,10 +24,12 @@ DataSplit open_split(const TrainConfig& config) {
   return split;
 }
 
-std::unique_ptr<Model> make_model(const TrainConfig& config, const Dataset& data) {
+std::unique_ptr<Model> make_model(const TrainConfig& config, const Dataset& data, int prepared,
+                                  StatisticsExchange* exchange) {
   const int classes = config.classes > 0 ? int(config.classes) : data.classes();
   const std::size_t batch =
-      std::min(std::size_t(config.batch), std::max<std::size_t>(data.size(), 1));
+      prepared > 0 ? std::size_t(prepared)
+                   : std::min(std::size_t(config.batch), std::max<std::size_t>(data.size(), 1));
   Network network = make_network(config.model, data.shape(), classes);
   for (const std::string& layer : frozen_layers(config)) network.freeze(layer);
   return std::make_unique<Model>(std::move(network),
@@ -35,7 +37,14 @@ std::unique_ptr<Model> make_model(const TrainConfig& config, const Dataset& data
                                               .precision = parse_precision(config.precision),
                                               .threads = int(config.threads),
                                               .seed = std::uint64_t(config.seed),
-                                              .label_smoothing = float(config.label_smoothing)});
+                                              .label_smoothing = float(config.label_smoothing),
+                                              .exchange = exchange});
+}
+
+std::shared_ptr<const DataSplit> SharedData::open(const TrainConfig& config) {
+  const std::lock_guard lock(mutex_);
+  if (!split_) split_ = std::make_shared<const DataSplit>(open_split(config));
+  return split_;
 }
 
 }  // namespace convoy

@@ -1,5 +1,5 @@
 // One training run from configuration to result: opens the data, makes or restores the network,
-// trains, saves, records.
+// trains, saves, records. Every worker of the run calls it in its own world.
 #pragma once
 
 #include <cstdio>
@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "train/config.h"
+#include "train/interrupt.h"
+#include "train/parts.h"
+#include "world/world.h"
 
 namespace convoy {
 
@@ -16,16 +19,27 @@ struct TrainRequest {
   TrainConfig config;
   std::vector<const ConfigField*> given;  // what flags and file said, as opposed to defaults
   std::string resume;                     // a run's folder or a checkpoint; empty: start afresh
+
+  // Where several workers are one process:
+  SharedData* shared_data = nullptr;  // the data of all; null: the worker opens its own
+  int threads = 0;                    // of each, unless the configuration says; 0: all cores
+  double images_per_s = 0;            // of a worker of a simulated cluster; 0: as fast as it is
 };
 
 struct TrainResult {
   bool finished = false;  // false: interrupted, and saved
+  bool leads = true;      // this worker writes and tells; the others have no answer
   std::filesystem::path folder;
   nlohmann::json answer;  // with the names that scripts rely on
 };
 
-// Tells people about it on `human` (first line, summary) and on standard error (progress).
-// Throws ConfigError, DataError or Diverged; files are then whole or absent.
-TrainResult train(const TrainRequest& request, std::FILE* human);
+// Tells people about it on `human` (first line, summary) and on standard error (progress), if this
+// is the leading worker. Throws ConfigError, DataError, TransportError or Diverged; files are then
+// whole or absent. Closes the world's transport unless it throws.
+TrainResult train(const TrainRequest& request, World world, const InterruptGuard& interrupt,
+                  std::FILE* human);
+
+// What `--resume` would go on with, as it was stored.
+TrainConfig stored_config(const std::string& resume);
 
 }  // namespace convoy

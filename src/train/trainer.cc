@@ -1,12 +1,17 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.h"
+#include "train/step_times.h"
 
 namespace convoy {
 namespace {
+
+constexpr double kPulse_s = 0.5;
+constexpr int kWatchedSteps = 4;  // the first steps, whose times the plan is made from
 
 bool due(std::int64_t every, int epoch, std::int64_t epochs) {
   return epoch == epochs || (every > 0 && epoch % every == 0);
@@ -22,65 +27,185 @@ Trainer::Trainer(const TrainConfig& config, Parts parts, RunState start,
       parts_(std::move(parts)),
       schedule_(schedule_options(config)),
       state_(std::move(start)),
-      data_(parts_.train_samples) {
-  if (!state_.seen.empty()) data_.restore(state_.seen, start_name);
+      data_(parts_.train_samples),
+      balance_(parse_balance(config.balance, parts_.workers.size())) {
+  if (!state_.seen.empty() && parts_.workers.leads()) data_.restore(state_.seen, start_name);
+  if (config_.invariant) {
+    const int workers = parts_.workers.size(), shards = int(config_.virtual_shards);
+    const auto before = [&](int rank) { return shards * rank / workers; };
+    for (int i = 0; i < workers; ++i) balance_.weights[std::size_t(i)] = before(i + 1) - before(i);
+  }
+  parts_.worker.watch(parts_.allreduce != nullptr);
+  take_share();
+}
+
+void Trainer::take_share() {
+  share_ = share_of(balance_.weights, parts_.workers.rank());
+  parts_.train_loader.set_share(share_);
+}
+
+// In invariant mode: how many samples each of the own shards has of a batch of `global`.
+std::vector<int> Trainer::shards_of(int global) const {
+  std::vector<int> counts;
+  if (!config_.invariant) return counts;
+  for (int shard = share_.from; shard < share_.to; ++shard)
+    counts.push_back(int(share_.begin(std::size_t(global), shard + 1) -
+                         share_.begin(std::size_t(global), shard)));
+  return counts;
 }
 
 bool Trainer::step() {
   const std::optional<Batch> batch = parts_.train_loader.next();
-  time_.charge(Phase::load);
+  parts_.time.charge(Phase::load);
   if (!batch) return false;
-  const Outcome outcome = parts_.model.forward(*batch);
-  time_.charge(Phase::forward);
-  check_loss(outcome.loss_sum, fmt::format("step {}", state_.steps + 1));
-  const float rate = float(learning_rate(
-      schedule_, state_.updates, parts_.train_loader.steps_per_epoch(), int(config_.epochs)));
-  std::vector<ArenaRange> moved =
-      parts_.model.backward({}, parts_.optimizer.in_backward(rate, state_.updates + 1));
-  time_.charge(Phase::backward);
-  parts_.optimizer.update_others(std::move(moved), rate, state_.updates + 1);
-  time_.charge(Phase::update);
-
+  const int global = parts_.train_loader.batch_at(state_.steps);
+  const UpdateRate rate{
+      .rate = float(learning_rate(schedule_, state_.updates, parts_.train_loader.steps_per_epoch(),
+                                  int(config_.epochs))),
+      .update = state_.updates + 1};
+  const double compute_s = parts_.time.compute_s();
+  const Outcome outcome = parts_.worker.step(*batch, shards_of(global), global, rate);
+  own_.compute_s += parts_.time.compute_s() - compute_s;
+  // Now, since the weights are still those that the step was made with.
+  if (parts_.worker.not_finite() && failure_.empty())
+    failure_ = describe(*parts_.worker.not_finite());
+  own_.add(outcome);
   data_.add(batch->samples);
-  images_ += batch->size();
-  state_.outcome.loss_sum += outcome.loss_sum;
-  state_.outcome.correct += outcome.correct;
-  state_.outcome.samples += outcome.samples;
+  images_ += global;
   ++state_.steps;
   ++state_.updates;
+  ++local_steps_;
+  const bool alone_and_lost = parts_.workers.size() == 1 && parts_.worker.not_finite();
+  if (local_steps_ == next_pulse_ || alone_and_lost) exchange_pulse();
   return true;
 }
 
-bool Trainer::run_epoch() {
-  epoch_start_s_ = time_.wall_s();
+// After the first step, the second and the fourth; then every half second, counted in steps that
+// all workers agree on.
+void Trainer::exchange_pulse() {
+  parts_.time.charge(Phase::other);
+  const double now_s = parts_.time.wall_s();
+  own_.step_s = share(now_s - last_pulse_s_, local_steps_ - last_pulse_);
+  own_.stop = parts_.interrupt.requested();
+  own_.failed = !failure_.empty();
+  const Pulse pulse = exchange(parts_.workers, own_);
+  own_ = {};
+  if (pulse.failed >= 0) fail();
+  learn(pulse);
+  show();
+  parts_.time.charge(Phase::other);
+  last_pulse_ = local_steps_;
+  last_pulse_s_ = parts_.time.wall_s();
+}
+
+void Trainer::learn(const Pulse& pulse) {
+  state_.outcome.loss_sum += pulse.loss_sum;
+  state_.outcome.correct += pulse.correct;
+  state_.outcome.samples += pulse.samples;
+  interrupted_ = interrupted_ || pulse.stop;
+  if (local_steps_ >= kWatchedSteps && !planned_) find_plan();
+  if (local_steps_ > 1) consider_balance(pulse);
+  if (local_steps_ < kWatchedSteps)
+    next_pulse_ = 2 * std::max(local_steps_, 1);
+  else
+    next_pulse_ = local_steps_ + std::clamp(int(share(kPulse_s, pulse.step_s)), 1, 1000);
+}
+
+void Trainer::consider_balance(const Pulse& pulse) {
+  if (!balance_.automatic || pulse.samples == 0) return;
+  std::vector<int> weights = rebalanced(int(config_.batch), balance_.weights, pulse.speeds);
+  if (weights.empty()) return;
+  std::vector<std::string> speeds;
+  for (const double speed : pulse.speeds) speeds.push_back(fmt::format("{:.0f}", speed));
+  say(fmt::format("shares of a batch: {} -> {} (images/s of each: {})",
+                  fmt::join(balance_.weights, ":"), fmt::join(weights, ":"),
+                  fmt::join(speeds, ", ")));
+  balance_.weights = std::move(weights);
+  take_share();
   parts_.train_loader.start_epoch(std::uint32_t(state_.epochs), state_.steps);
-  while (step()) {
-    show();
-    if (parts_.interrupt.requested()) return false;
-  }
-  std::optional<Score> score;
-  if (due(config_.eval_every, state_.epochs + 1, config_.epochs)) {
-    time_.charge(Phase::other);
-    score =
-        evaluate(parts_.model, parts_.test_loader,
-                 {.flip = config_.eval_flip, .stop = [&] { return parts_.interrupt.requested(); }});
-    time_.charge(Phase::evaluate);
-    if (parts_.interrupt.requested()) return false;
-    check_loss(score->loss, "evaluation");
-  }
+}
+
+// The times of the slowest worker, which all of them know then, decide how gradients travel.
+void Trainer::find_plan() {
+  planned_ = true;
+  parts_.worker.watch(false);
+  if (!parts_.allreduce || parts_.workers.size() == 1 || config_.bucket_mib > 0 || !config_.overlap)
+    return;
+  parts_.worker.settle();
+  const std::vector<LayerRange> layers = layer_ranges(parts_.model.parameters());
+  const StepTimes times =
+      agreed_times(parts_.workers.comm(), parts_.worker.watched(), layers.size(),
+                   parts_.model.parameters().gradients().size_bytes());
+  parts_.allreduce->set_plan(best_plan(layers, times));
+  const BucketPlan& plan = parts_.allreduce->plan();
+  parts_.worker.set_buckets(plan.buckets);
+  say(
+      fmt::format("gradients travel in {} piece{}: a step should take {:.1f} ms, of which {:.1f} "
+                  "ms are computation",
+                  plan.order.size(), plan.order.size() == 1 ? "" : "s", 1e3 * plan.step_s,
+                  1e3 * (times.forward_s + times.backward_s)));
+}
+
+bool Trainer::run_epoch() {
+  epoch_start_s_ = parts_.time.wall_s();
+  parts_.train_loader.start_epoch(std::uint32_t(state_.epochs), state_.steps);
+  while (step())
+    if (interrupted_) return false;
+  parts_.worker.settle();
+  exchange_pulse();
+  if (interrupted_) return false;
+  const std::optional<Score> score = evaluate_epoch();
+  if (interrupted_) return false;
   finish_epoch(score);
   return true;
 }
 
+std::optional<Score> Trainer::evaluate_epoch() {
+  if (!due(config_.eval_every, state_.epochs + 1, config_.epochs)) return std::nullopt;
+  merge_buffers();
+  parts_.time.charge(Phase::other);
+  const bool alone = parts_.workers.size() == 1;
+  Tally sums = tally(
+      parts_.model, parts_.test_loader,
+      {.flip = config_.eval_flip, .stop = [&] { return alone && parts_.interrupt.requested(); }});
+  std::array<std::int64_t, 3> counts = {sums.correct, sums.flip_correct, sums.samples};
+  parts_.workers.sum(counts);
+  sums = {sum_losses(parts_.workers, sums.loss_sum), counts[0], counts[1], counts[2]};
+  parts_.time.charge(Phase::evaluate);
+  exchange_pulse();
+  const Score score = score_of(sums, config_.eval_flip);
+  if (!interrupted_ && !std::isfinite(score.loss))
+    throw Diverged(
+        fmt::format("the loss of the evaluation after epoch {} is not a finite number: "
+                    "lower --lr (now {}), or add --warmup-epochs",
+                    state_.epochs + 1, config_.lr));
+  return score;
+}
+
+// Running statistics of batch norm differ between workers, since their samples did: all go on with
+// the mean.
+void Trainer::merge_buffers() {
+  if (parts_.workers.size() == 1 || config_.invariant || config_.batch_norm == "sync") return;
+  std::vector<float> values;
+  for (const Buffer& buffer : parts_.model.parameters().buffers())
+    values.insert(values.end(), buffer.values.begin(), buffer.values.end());
+  if (values.empty()) return;
+  parts_.workers.sum(values);
+  auto next = values.begin();
+  for (Buffer& buffer : parts_.model.parameters().buffers())
+    for (float& value : buffer.values) value = *next++ / float(parts_.workers.size());
+}
+
 void Trainer::finish_epoch(std::optional<Score> test) {
   const Outcome& outcome = state_.outcome;
-  time_.charge(Phase::other);
+  const DataCount seen = all_seen().count();
+  parts_.time.charge(Phase::other);
   const EpochRecord record{.epoch = state_.epochs + 1,
                            .train_loss = share(outcome.loss_sum, outcome.samples),
                            .train_accuracy = share(outcome.correct, outcome.samples),
                            .test = test,
-                           .data = data_.count(),
-                           .seconds = time_.wall_s() - epoch_start_s_};
+                           .data = seen,
+                           .seconds = parts_.time.wall_s() - epoch_start_s_};
   std::string text = fmt::format("epoch {:>{}}/{}  train loss {:.4f}  accuracy {:6.2f} %",
                                  record.epoch, fmt::formatted_size("{}", config_.epochs),
                                  config_.epochs, record.train_loss, 100 * record.train_accuracy);
@@ -90,7 +215,7 @@ void Trainer::finish_epoch(std::optional<Score> test) {
     text += fmt::format(" (flips averaged {:6.2f} %)", 100 * *test->flip_accuracy);
   text += fmt::format("  {} images/s  {}  {}", with_commas(std::uint64_t(images_per_s())),
                       record.data.to_string(), duration_text(record.seconds));
-  progress_.line(text);
+  say(text);
   state_.history.push_back(record);
   ++state_.epochs;
   state_.steps = 0;
@@ -104,30 +229,53 @@ bool Trainer::run() {
       save();
       return false;
     }
-    if (due(config_.checkpoint_every, state_.epochs, config_.epochs) ||
-        parts_.interrupt.requested())
-      save();
-    if (parts_.interrupt.requested() && state_.epochs < config_.epochs) return false;
+    if (due(config_.checkpoint_every, state_.epochs, config_.epochs) || interrupted_) save();
+    if (interrupted_ && state_.epochs < config_.epochs) return false;
   }
-  time_.charge(Phase::other);
+  parts_.time.charge(Phase::other);
   return true;
 }
 
 void Trainer::save() {
-  state_.seen = state_.steps > 0 ? data_.save() : "";
-  parts_.save(state_);
-  time_.charge(Phase::other);
+  parts_.worker.settle();
+  merge_buffers();
+  state_.seen = state_.steps > 0 ? all_seen().save() : "";
+  if (parts_.workers.leads()) parts_.save(state_);
+  parts_.time.charge(Phase::other);
 }
 
-void Trainer::check_loss(double loss, const std::string& where) const {
-  if (std::isfinite(loss)) return;
-  throw Diverged(
-      fmt::format("the loss is not a finite number in epoch {}, {}: lower --lr (now {}), or "
-                  "add --warmup-epochs",
-                  state_.epochs + 1, where, config_.lr));
+DataLedger Trainer::all_seen() {
+  if (parts_.workers.size() == 1) return data_;
+  std::vector<std::int64_t> times = data_.times();
+  parts_.workers.sum(times);
+  DataLedger all(times.size());
+  all.set_times(times);
+  return all;
+}
+
+std::string Trainer::describe(const NotFinite& found) const {
+  const std::string worker =
+      parts_.workers.size() > 1 ? fmt::format("worker {}: ", parts_.workers.rank()) : std::string();
+  const std::string advice = parts_.keep_case(found);
+  return fmt::format(
+      "{}{} is not a finite number in epoch {}, step {}: lower --lr (now {}), or add "
+      "--warmup-epochs{}{}",
+      worker, found.place, state_.epochs + 1, state_.steps + 1, config_.lr,
+      advice.empty() ? "" : "; ", advice);
+}
+
+void Trainer::fail() {
+  for (const std::string& text : parts_.workers.gather(failure_))
+    if (!text.empty()) throw Diverged(text);
+  throw Diverged("a worker cannot go on");
+}
+
+void Trainer::say(const std::string& line) {
+  if (parts_.workers.leads()) progress_.line(line);
 }
 
 void Trainer::show() {
+  if (!parts_.workers.leads()) return;
   const Outcome& outcome = state_.outcome;
   progress_.step({.epoch = state_.epochs + 1,
                   .epochs = int(config_.epochs),
@@ -136,9 +284,8 @@ void Trainer::show() {
                   .images_per_s = images_per_s(),
                   .loss = share(outcome.loss_sum, outcome.samples),
                   .accuracy = share(outcome.correct, outcome.samples)});
-  time_.charge(Phase::other);
 }
 
-double Trainer::images_per_s() const { return share(double(images_), time_.training_s()); }
+double Trainer::images_per_s() const { return share(double(images_), parts_.time.training_s()); }
 
 }  // namespace convoy

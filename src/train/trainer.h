@@ -1,5 +1,5 @@
-// The training loop: epochs of steps, an evaluation after each, and a position from which it can go
-// on with the same bits.
+// The training loop of one worker: epochs of steps, an evaluation after each, and a position from
+// which it can go on with the same bits. All workers of a run walk through it side by side.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,17 @@
 #include <vector>
 
 #include "data/loader.h"
-#include "nn/model.h"
-#include "optim/optimizer.h"
+#include "sync/allreduce_strategy.h"
+#include "train/balance.h"
 #include "train/config.h"
 #include "train/data_ledger.h"
 #include "train/evaluate.h"
 #include "train/interrupt.h"
 #include "train/progress.h"
+#include "train/pulse.h"
 #include "train/time_ledger.h"
+#include "train/worker.h"
+#include "train/workers.h"
 
 namespace convoy {
 
@@ -36,7 +39,7 @@ struct RunState {
   int epochs = 0;            // finished, evaluation included
   int steps = 0;             // of the epoch under way
   std::int64_t updates = 0;  // in all
-  Outcome outcome;           // of the epoch under way
+  Outcome outcome;           // of the epoch under way, of all workers
   std::string seen;          // DataLedger::save() of the epoch under way; empty between epochs
   std::vector<EpochRecord> history;
 
@@ -55,13 +58,17 @@ class Trainer {
  public:
   // All outlive the trainer.
   struct Parts {
+    Workers& workers;
     Model& model;
-    Optimizer& optimizer;
+    Worker& worker;
+    AllReduceStrategy* allreduce = nullptr;  // whose plan is found in the first steps; may be null
     Loader& train_loader;
     Loader& test_loader;
+    TimeLedger& time;
     std::size_t train_samples = 0;
     const InterruptGuard& interrupt;
-    std::function<void(const RunState&)> save;  // a checkpoint
+    std::function<void(const RunState&)> save;               // a checkpoint; by the leading worker
+    std::function<std::string(const NotFinite&)> keep_case;  // writes it down; says what to do
   };
 
   Trainer(const TrainConfig& config, Parts parts, RunState start, const std::string& start_name);
@@ -70,14 +77,26 @@ class Trainer {
   bool run();
 
   const RunState& state() const { return state_; }
-  const TimeLedger& time() const { return time_; }
-  double images_per_s() const;  // of training steps in this process
+  const TimeLedger& time() const { return parts_.time; }
+  double images_per_s() const;  // of training steps in this process, of all workers
+  std::span<const int> weights() const { return balance_.weights; }
 
  private:
   bool step();       // false: the epoch has no more batches
   bool run_epoch();  // false: interrupted
+  void take_share();
+  std::vector<int> shards_of(int global) const;
+  void exchange_pulse();
+  void learn(const Pulse& pulse);
+  void consider_balance(const Pulse& pulse);
+  void find_plan();
+  std::optional<Score> evaluate_epoch();
   void finish_epoch(std::optional<Score> test);
-  void check_loss(double loss, const std::string& where) const;
+  [[noreturn]] void fail();
+  std::string describe(const NotFinite& found) const;
+  DataLedger all_seen();
+  void merge_buffers();
+  void say(const std::string& line);
   void show();
   void save();
 
@@ -85,11 +104,20 @@ class Trainer {
   Parts parts_;
   ScheduleOptions schedule_;
   RunState state_;
-  DataLedger data_;
-  TimeLedger time_;
+  DataLedger data_;  // of this worker; the leading one's holds what came before this process
+  Balance balance_;
+  BatchShare share_;
+  PulseSource own_;  // since the last pulse
+  bool interrupted_ = false;
+  int local_steps_ = 0;  // in this process
+  int next_pulse_ = 1;   // of them, after which workers tell one another how they are
+  int last_pulse_ = 0;
+  double last_pulse_s_ = 0;
+  bool planned_ = false;  // how gradients travel
   Progress progress_;
-  std::int64_t images_ = 0;  // trained on by this process
+  std::int64_t images_ = 0;  // trained on by all workers, in this process
   double epoch_start_s_ = 0;
+  std::string failure_;  // what is not finite here, and what to do about it
 };
 
 }  // namespace convoy

@@ -1,0 +1,26 @@
+// A simulated cluster as a file describes it, in lines of `key = value`:
+//   workers = 4
+//   images_per_s = [600, 600, 600, 30]   # of each worker, or one number for all
+//   gbit_per_s = 1                       # of a host's port
+//   latency_us = 50                      # one way, between hosts
+//   workers_per_host = 1
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "world/sim/sim.h"
+
+namespace convoy {
+
+struct TrainingCluster {
+  Cluster cluster;
+  std::vector<double> images_per_s;  // by worker
+};
+
+// Throws ConfigError that names file, line and key.
+TrainingCluster parse_cluster(std::string_view text, const std::string& file);
+TrainingCluster read_cluster(const std::string& file);
+
+}  // namespace convoy

@@ -1,0 +1,44 @@
+// What workers tell one another every half second or so, besides gradients: how far they are, how
+// fast, whether the user wants to stop, whether something went wrong. All learn the same, at the
+// same step, and so decide the same.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nn/model.h"
+#include "train/workers.h"
+
+namespace convoy {
+
+// Of one worker, since the last pulse. The loss is counted in units of 2^-24, step by step: sums of
+// whole numbers do not depend on who adds when.
+struct PulseSource {
+  std::int64_t loss = 0;
+  std::int64_t correct = 0;
+  std::int64_t samples = 0;
+  double compute_s = 0;
+  double step_s = 0;  // on average
+  bool stop = false;
+  bool failed = false;
+
+  void add(const Outcome& outcome);
+};
+
+// Of all.
+struct Pulse {
+  double loss_sum = 0;
+  int correct = 0;
+  int samples = 0;
+  double step_s = 0;  // the mean
+  bool stop = false;
+  int failed = -1;             // the first worker that cannot go on; -1: none
+  std::vector<double> speeds;  // images per second of its own computation, by worker; 0: none seen
+};
+
+Pulse exchange(Workers& workers, const PulseSource& own);
+
+// The same for evaluations.
+double sum_losses(Workers& workers, double own);
+
+}  // namespace convoy

@@ -1,0 +1,236 @@
+#include "train/setup.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "kernels/cpu.h"
+#include "kernels/parallel.h"
+#include "nn/checkpoint.h"
+#include "sync/local_strategy.h"
+#include "train/parts.h"
+#include "train/records.h"
+#include "train/resume.h"
+
+namespace convoy {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSetupChannel = 1;
+constexpr double kFirstBucketMiB = 4;
+
+// The leading worker's configuration counts: it alone may have the checkpoint.
+fs::path resolve_config(const TrainRequest& request, World world, TrainConfig& config) {
+  Workers setup(world, {.channel = kSetupChannel});
+  config = request.config;
+  fs::path checkpoint;
+  if (!request.resume.empty() && setup.leads()) {
+    checkpoint = find_checkpoint(request.resume);
+    TrainConfig stored;
+    read_toml(stored, read_checkpoint_state(checkpoint).configuration, checkpoint.string());
+    if (const fs::path folder = folder_of(checkpoint); !folder.empty())
+      stored.out = folder.string();
+    config = resumed_config(stored, request.config, request.given);
+  }
+  const std::string text = setup.spread(setup.leads() ? to_toml(config) : "");
+  if (!setup.leads()) {
+    config = {};
+    read_toml(config, text, "configuration of worker 0");
+  }
+  config.workers = setup.size();
+  check_config(config);
+  parse_balance(config.balance, setup.size());
+  if (setup.size() > config.batch)
+    throw ConfigError(
+        "--workers {} is more than the {} samples of a batch: some would never have "
+        "any; raise --batch, or take fewer workers",
+        setup.size(), config.batch);
+  if (config.invariant && config.batch_norm == "sync")
+    throw ConfigError(
+        "--invariant and --batch-norm sync exclude each other: shards of a batch have "
+        "their own statistics");
+  if (config.invariant && setup.size() > config.virtual_shards)
+    throw ConfigError(
+        "--workers {} is more than --virtual-shards {}: some would have nothing to do",
+        setup.size(), config.virtual_shards);
+  return checkpoint;
+}
+
+// Samples that a worker's network is prepared for: the same number everywhere, since the layout of
+// weights may depend on it.
+int prepared_batch(const TrainConfig& config, std::size_t samples) {
+  const std::int64_t batch =
+      std::min<std::int64_t>(config.batch, std::max<std::int64_t>(std::int64_t(samples), 1));
+  const std::int64_t parts = config.invariant ? config.virtual_shards : config.workers;
+  return int((batch + parts - 1) / parts);
+}
+
+// What must be equal on all workers, besides program and arguments: data and layout.
+std::string fingerprint(const RunParts& parts) {
+  const Dataset& train = *parts.data->train;
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto take = [&](std::uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
+  std::vector<std::uint8_t> image(train.shape().count());
+  const std::size_t stride = std::max<std::size_t>(train.size() / 64, 1);
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    take(std::uint8_t(train.label(i)));
+    if (i % stride != 0) continue;
+    train.read(i, image);
+    for (const std::uint8_t byte : image) take(byte);
+  }
+  return fmt::format(
+      "{} with {} training samples (content {:016x}), {} test samples, {} arena of {}",
+      parts.config.data, train.size(), hash, parts.data->test->size(),
+      precision_name(parts.model->options().precision), parts.model->parameters().values().size());
+}
+
+void compare_workers(RunParts& parts) {
+  if (parts.workers->size() == 1) return;
+  const std::vector<std::string> all = parts.workers->gather(fingerprint(parts));
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i] != all[0])
+      throw ConfigError(
+          "worker {} has other data or another kind of CPU than worker 0: {}; worker "
+          "0: {}; make them equal (--data-root, --precision f32)",
+          i, all[i], all[0]);
+}
+
+void make_loaders(RunParts& parts) {
+  const TrainConfig& config = parts.config;
+  parts.train_loader = std::make_unique<Loader>(
+      *parts.data->train, LoaderOptions{.batch = int(config.batch),
+                                        .seed = std::uint64_t(config.seed),
+                                        .share = {},
+                                        .augment = augment_options(config),
+                                        .threads = int(config.loader_threads)});
+  LoaderOptions evaluation = evaluation_loader(int(config.batch), int(config.loader_threads));
+  const int rank = parts.workers->rank();
+  evaluation.share = {.from = rank, .to = rank + 1, .size = parts.workers->size()};
+  parts.test_loader = std::make_unique<Loader>(*parts.data->test, evaluation);
+}
+
+void start_from_weights(RunParts& parts, std::FILE* human) {
+  const auto fresh = load_weights(parts.config.init, parts.model->network(),
+                                  parts.model->parameters(), LoadMode::transfer);
+  tell(human,
+       fmt::format("weights from {}{}\n", parts.config.init,
+                   fresh.empty() ? "" : fmt::format("; left fresh: {}", fmt::join(fresh, ", "))));
+}
+
+void restore(RunParts& parts, const fs::path& checkpoint) {
+  parts.start_name = checkpoint.string();
+  const auto arenas = parts.optimizer->state();
+  const CheckpointState saved =
+      load_checkpoint(checkpoint, parts.model->network(), parts.model->parameters(), arenas);
+  parts.state = RunState::from_text(saved.position, parts.start_name);
+  if (parts.state.steps > parts.train_loader->steps_per_epoch())
+    throw DataError("{}: it stands at step {} of an epoch of {}: the data have changed",
+                    parts.start_name, parts.state.steps, parts.train_loader->steps_per_epoch());
+}
+
+// All go on with what worker 0 has, whatever it came from.
+void spread_start(RunParts& parts) {
+  Workers& workers = *parts.workers;
+  if (workers.size() == 1) return;
+  workers.spread(std::as_writable_bytes(parts.model->parameters().values()));
+  for (Buffer& buffer : parts.model->parameters().buffers())
+    workers.spread(std::as_writable_bytes(std::span(buffer.values)));
+  for (const NamedArena& arena : parts.optimizer->state())
+    workers.spread(std::as_writable_bytes(arena.second));
+  const std::string text = workers.spread(workers.leads() ? parts.state.to_text() : "");
+  if (!workers.leads()) parts.state = RunState::from_text(text, "worker 0");
+}
+
+void make_strategy(RunParts& parts) {
+  Parameters& parameters = parts.model->parameters();
+  const std::vector<LayerRange> layers = layer_ranges(parameters);
+  const std::size_t arena = parameters.gradients().size();
+  parts.buckets = {{.id = 0, .begin = 0, .end = arena}};
+  if (parts.config.invariant) {
+    auto strategy =
+        std::make_unique<InvariantStrategy>(parts.workers->comm(), *parts.optimizer, parameters);
+    parts.invariant = strategy.get();
+    parts.strategy = std::move(strategy);
+  } else if (parts.workers->size() == 1 && parts.config.wire == "f32") {
+    parts.strategy = std::make_unique<LocalStrategy>(*parts.optimizer);
+  } else {
+    parts.wire = make_wire_format(parts.config.wire, arena);
+    auto strategy =
+        std::make_unique<AllReduceStrategy>(parts.workers->comm(), *parts.wire, *parts.optimizer,
+                                            parameters.gradients(), parts.config.overlap);
+    const double mib = parts.config.bucket_mib > 0 ? parts.config.bucket_mib : kFirstBucketMiB;
+    strategy->set_plan(simple_plan(layers, std::size_t(mib * (1 << 20))));
+    parts.buckets = strategy->plan().buckets;
+    parts.allreduce = strategy.get();
+    parts.strategy = std::move(strategy);
+  }
+}
+
+}  // namespace
+
+RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) {
+  RunParts parts;
+  const fs::path checkpoint = resolve_config(request, world, parts.config);
+  parts.workers = std::make_unique<Workers>(
+      world, CommunicatorOptions{.algorithm = parts.config.algorithm, .ranks = {}});
+  const bool leads = parts.workers->leads();
+  parts.data = request.shared_data ? request.shared_data->open(parts.config)
+                                   : std::make_shared<const DataSplit>(open_split(parts.config));
+  TrainConfig local = parts.config;
+  if (local.threads == 0 && request.threads > 0) local.threads = request.threads;
+  if (local.threads == 0 && local.invariant) local.threads = 1;
+  if (parts.config.batch_norm == "sync" && parts.workers->size() > 1)
+    parts.statistics = std::make_unique<WorkerStatistics>(*parts.workers);
+  parts.model =
+      make_model(local, *parts.data->train, prepared_batch(parts.config, parts.data->train->size()),
+                 parts.statistics.get());
+  parts.optimizer = make_optimizer(optimizer_options(parts.config), parts.model->parameters());
+  make_loaders(parts);
+  compare_workers(parts);
+  if (leads && !checkpoint.empty())
+    restore(parts, checkpoint);
+  else if (leads && !parts.config.init.empty())
+    start_from_weights(parts, human);
+  else if (leads)
+    set_start(start_options(parts.config), *parts.data->train, *parts.model);
+  spread_start(parts);
+  make_strategy(parts);
+  if (request.images_per_s > 0)
+    parts.pace = std::make_unique<Pace>(parts.model->network(), request.images_per_s);
+  return parts;
+}
+
+void prepare_folder(RunParts& parts, bool resumed) {
+  if (parts.config.out.empty()) {
+    parts.folder = claim_run_folder(parts.config);
+    parts.config.out = parts.folder.string();
+    parts.lock = FolderLock(parts.folder);
+    return;
+  }
+  parts.folder = fs::path(parts.config.out).lexically_normal();
+  if (!parts.folder.has_filename()) parts.folder = parts.folder.parent_path();
+  std::error_code ignored;
+  const bool used = fs::exists(parts.folder / "final.safetensors", ignored) ||
+                    latest_checkpoint(parts.folder / "checkpoints").has_value();
+  if (used && !resumed)
+    throw ConfigError("{} holds a run already: go on with --resume {}, or choose another --out",
+                      parts.config.out, parts.config.out);
+  make_folder(parts.folder);
+  parts.lock = FolderLock(parts.folder);
+  remove_unfinished(parts.folder);
+  remove_unfinished(parts.folder / "checkpoints");
+}
+
+void save(const RunParts& parts, const RunState& state) {
+  const fs::path folder = parts.folder / "checkpoints";
+  const auto arenas = parts.optimizer->state();
+  save_checkpoint(folder, parts.model->network(), parts.model->parameters(), arenas,
+                  {.epoch = state.epochs,
+                   .step = state.steps,
+                   .position = state.to_text(),
+                   .configuration = to_toml(parts.config)});
+  prune_checkpoints(folder, int(parts.config.keep));
+}
+
+}  // namespace convoy

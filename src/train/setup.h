@@ -1,0 +1,54 @@
+// Everything that a worker of a run is made of, made in an order in which nothing is written before
+// data and network are checked, and in which all workers end up with the same configuration,
+// weights and position.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "base/file.h"
+#include "data/open.h"
+#include "optim/optimizer.h"
+#include "sync/allreduce_strategy.h"
+#include "sync/invariant_strategy.h"
+#include "train/pace.h"
+#include "train/run.h"
+#include "train/statistics.h"
+#include "train/trainer.h"
+
+namespace convoy {
+
+struct RunParts {
+  TrainConfig config;
+  std::unique_ptr<Workers> workers;
+  std::shared_ptr<const DataSplit> data;
+  std::unique_ptr<WorkerStatistics> statistics;  // of batch norm, where all workers share them
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Loader> train_loader;
+  std::unique_ptr<Loader> test_loader;
+  RunState state;
+  std::string start_name;  // of the checkpoint it goes on from; the leading worker's
+  std::filesystem::path folder;
+  FolderLock lock;  // on the folder
+
+  // How the workers come to the same weights; one of these is the strategy.
+  std::unique_ptr<WireFormat> wire;
+  std::unique_ptr<SyncStrategy> strategy;
+  AllReduceStrategy* allreduce = nullptr;  // where it is that
+  InvariantStrategy* invariant = nullptr;
+  std::vector<Bucket> buckets;
+  std::unique_ptr<Pace> pace;
+};
+
+// Throws ConfigError and DataError. All workers call it.
+RunParts make_parts(const TrainRequest& request, World world, std::FILE* human);
+
+// The leading worker's: makes the folder, which must not hold another run, nor be written by one.
+void prepare_folder(RunParts& parts, bool resumed);
+
+// Writes a checkpoint.
+void save(const RunParts& parts, const RunState& state);
+
+}  // namespace convoy

@@ -1,0 +1,56 @@
+#include "train/step_times.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t kSmallBytes = 16 << 10;
+constexpr std::size_t kLargeBytes = std::size_t{4} << 20;
+constexpr int kRounds = 3;
+
+// The best of some all-reduces that all ranks start together.
+double time_all_reduce(Communicator& communicator, std::span<float> values) {
+  double best_s = kForever;
+  for (int round = 0; round < kRounds; ++round) {
+    communicator.barrier();
+    const double start_s = communicator.runtime().now_s();
+    communicator.all_reduce(values);
+    best_s = std::min(best_s, communicator.runtime().now_s() - start_s);
+  }
+  return best_s;
+}
+
+}  // namespace
+
+StepTimes agreed_times(CommTask& comm, StepTimes own, std::size_t layers,
+                       std::size_t gradient_bytes) {
+  own.layers.resize(layers);
+  comm.run([&](Communicator& communicator) {
+    std::vector<float> values(std::clamp(gradient_bytes, 2 * kSmallBytes, kLargeBytes) /
+                              sizeof(float));
+    const double small_s =
+        time_all_reduce(communicator, std::span(values).first(kSmallBytes / sizeof(float)));
+    const double large_s = time_all_reduce(communicator, values);
+    const double bytes = double(values.size() * sizeof(float) - kSmallBytes);
+    own.per_byte_s = std::max(0.0, large_s - small_s) / bytes;
+    own.alpha_s = std::max(0.0, small_s - own.per_byte_s * double(kSmallBytes));
+
+    std::vector<float> all = {float(own.forward_s), float(own.backward_s), float(own.alpha_s),
+                              float(own.per_byte_s)};
+    for (const LayerMoment& layer : own.layers) {
+      all.push_back(float(layer.ready_s));
+      all.push_back(float(layer.needed_s));
+    }
+    communicator.all_reduce(all, Reduction::max);
+    own.forward_s = all[0];
+    own.backward_s = all[1];
+    own.alpha_s = all[2];
+    own.per_byte_s = all[3];
+    for (std::size_t i = 0; i < layers; ++i) own.layers[i] = {all[4 + 2 * i], all[5 + 2 * i]};
+  });
+  return own;
+}
+
+}  // namespace convoy
