@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -15,6 +13,7 @@
 #include <sstream>
 
 #include "program.h"
+#include "watch.h"
 
 namespace convoy {
 namespace {
@@ -40,11 +39,6 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::string content(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The lines of standard error that are the launcher's own.
 Words own_lines(const Ran& ran) {
   Words own;
@@ -52,34 +46,6 @@ Words own_lines(const Ran& ran) {
     if (line.starts_with("convoy: ")) own.push_back(line);
   return own;
 }
-
-// Watches processes that are not our children.
-class Watch {
- public:
-  Watch(const TemporaryFolder& folder, int ranks) {
-    for (int rank = 0; rank < ranks; ++rank) add(folder, fmt::format("pid-{}", rank));
-  }
-  ~Watch() {
-    for (const int fd : fds_) ::close(fd);
-  }
-  void add(const TemporaryFolder& folder, const std::string& name) {
-    pids_.push_back(std::stoi(content(folder / name)));
-    fds_.push_back(int(::syscall(SYS_pidfd_open, pids_.back(), 0)));
-  }
-  pid_t pid(int rank) const { return pids_.at(std::size_t(rank)); }
-  // Waits for the end of all.
-  bool all_ended() const {
-    for (const int fd : fds_) {
-      pollfd one{fd, POLLIN, 0};
-      if (fd >= 0 && ::poll(&one, 1, 20'000) != 1) return false;
-    }
-    return true;
-  }
-
- private:
-  std::vector<pid_t> pids_;
-  std::vector<int> fds_;
-};
 
 // Starts ranks that wait for ever, does something to them when all are there, and keeps a watch.
 struct Disturbed {

@@ -14,8 +14,8 @@
 namespace convoy {
 namespace {
 
-[[noreturn]] void become_convoy(const std::vector<std::string>& arguments,
-                                const RunOptions& options, int out, int err) {
+[[noreturn]] void become(const std::vector<std::string>& arguments, const RunOptions& options,
+                         int out, int err) {
   if (!options.standard_output.empty())
     out = ::open(options.standard_output.c_str(), O_WRONLY | O_CREAT, 0644);
   if (!options.standard_error.empty() && options.standard_error != "closed")
@@ -30,11 +30,11 @@ namespace {
     const rlimit limit{options.file_limit_bytes, options.file_limit_bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
-  std::vector<char*> words = {const_cast<char*>(CONVOY_PROGRAM)};
+  std::vector<char*> words;
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
-  ::execv(CONVOY_PROGRAM, words.data());
+  ::execvp(words.front(), words.data());
   ::_exit(126);
 }
 
@@ -76,12 +76,18 @@ bool Ran::one_line() const {
 }
 
 Ran run_convoy(const std::vector<std::string>& arguments, const RunOptions& options) {
+  std::vector<std::string> words = {CONVOY_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run_words(words, options);
+}
+
+Ran run_words(const std::vector<std::string>& words, const RunOptions& options) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
     throw std::runtime_error("no pipe");
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("no process");
-  if (child == 0) become_convoy(arguments, options, out[1], err[1]);
+  if (child == 0) become(words, options, out[1], err[1]);
   ::close(out[1]);
   ::close(err[1]);
   Ran ran;

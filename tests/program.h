@@ -32,6 +32,8 @@ struct RunOptions {
 };
 
 Ran run_convoy(const std::vector<std::string>& arguments, const RunOptions& options = {});
+// Another program with its arguments, found as a shell finds it.
+Ran run_words(const std::vector<std::string>& words, const RunOptions& options = {});
 
 // A fresh folder, removed with all it holds.
 class TemporaryFolder {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "world/inproc/inproc.h"
+#include "world/mpi/mpi_world.h"
 #include "world/shm/shm_test_support.h"
 #include "world/sim/sim.h"
 
@@ -37,6 +38,11 @@ inline std::vector<CollectiveWorld> collective_worlds() {
   const auto processes = [](int size, const RankBody& body) {
     shm::run_processes(shm::small_segment(size), body);
   };
+  // Every rank that mpirun started (tests/mpi.cmake) makes the same calls.
+  const auto mpi = [](int size, const RankBody& body) {
+    if (size <= mpi_size()) run_mpi(size, body);
+  };
+  if (started_by_mpi()) return {{"mpi", mpi}};
   return {{"inproc_one_host", inproc(1000)}, {"inproc_hosts_of_2", inproc(2)},
           {"inproc_hosts_of_3", inproc(3)},  {"inproc_alone", inproc(1)},
           {"sim_alone", sim(1, 0)},          {"sim_hosts_of_4", sim(4, 7)},

@@ -238,14 +238,17 @@ Communicator::Culprit Communicator::first_lost(int rank) const {
   }
 }
 
+// Who was heard of lately in an earlier operation may wait for somebody too: where there are
+// others, they are named.
 std::vector<int> Communicator::absent() const {
-  std::vector<int> missing;
+  std::vector<int> missing, silent;
   for (int rank : group_.ranks) {
     const std::optional<Sighting> last = transport_.last_seen(rank);
-    if (rank != transport_.rank() && (!last || last->position.sequence < sequence_))
-      missing.push_back(rank);
+    if (rank == transport_.rank() || (last && last->position.sequence >= sequence_)) continue;
+    missing.push_back(rank);
+    if (!last || last->age_s > options_.timeout_s / 2) silent.push_back(rank);
   }
-  return missing;
+  return silent.empty() ? missing : silent;
 }
 
 std::string Communicator::whereabouts(std::span<const int> missing) const {

@@ -83,6 +83,31 @@ TEST(ExactTest, SameBitsForEveryAlgorithmAndNumberOfRanksAndSplit) {
   }
 }
 
+class ExactContract : public testing::TestWithParam<CollectiveWorld> {};
+
+TEST_P(ExactContract, SameBitsInEveryWorld) {
+  const auto shards = make_shards(5);
+  const std::vector<float> right = result_of({}, shards, Reduction::mean);
+  for (int ranks = 1; ranks <= 4; ++ranks)
+    GetParam().run(ranks, [&](World world) {
+      for (const Algorithm& algorithm : algorithms()) {
+        if (algorithm.run == native && !offers_native(world.transport)) continue;
+        Communicator communicator(world.runtime, world.transport,
+                                  {.algorithm = std::string(algorithm.name)});
+        std::vector<float> result(kCount);
+        all_reduce_exact(communicator, dealt(shards, world.transport.rank(), ranks, true), result,
+                         Reduction::mean);
+        communicator.barrier();
+        if (std::memcmp(result.data(), right.data(), kCount * 4) != 0)
+          throw std::runtime_error(fmt::format("{} on {} ranks", algorithm.name, ranks));
+      }
+      world.transport.close(60);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, ExactContract, testing::ValuesIn(collective_worlds()),
+                         [](const auto& tested) { return tested.param.name; });
+
 TEST(ExactTest, CloserToTheTrueSumThanFloats) {
   const auto shards = make_shards(64);
   const std::vector<float> exact = result_of({.ranks = 3}, shards, Reduction::sum);

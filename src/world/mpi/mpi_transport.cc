@@ -79,6 +79,7 @@ class MpiTransport : public Transport {
           has_stuck_send_ = true;
           return;
         }
+        keep_in_touch(backoff);
         backoff.pass(mutex_, woken_, [] { return false; });
       }
     }
@@ -129,13 +130,9 @@ class MpiTransport : public Transport {
     for (;;) {
       for (const Ticket ticket : tickets)
         if (std::optional<Completion> done = test(ticket)) return done;
-      hear();
+      keep_in_touch(backoff);
       if (heed == Heed::wake && take_wake()) return std::nullopt;
       if (backoff.is_over()) return std::nullopt;
-      if (backoff.waited_s() > kTellEvery_s && now_s() > told_s_ + kTellEvery_s) {
-        hear();
-        tell_position();
-      }
       backoff.pass(mutex_, woken_, [&] { return heed == Heed::wake && is_woken_; });
     }
   }
@@ -258,6 +255,12 @@ class MpiTransport : public Transport {
 
   // What it sent before may come after this, in another communicator: not at once.
   bool has_left(int peer) const { return now_s() > sightings_[peer].left_s + kOvertaken_s; }
+
+  // Hears where the others are; who waits for long says so himself.
+  void keep_in_touch(const Backoff& backoff) {
+    hear();
+    if (backoff.waited_s() > kTellEvery_s && now_s() > told_s_ + kTellEvery_s) tell_position();
+  }
 
   // Small messages, which MPI takes over at once.
   void tell_position() {
