@@ -277,29 +277,46 @@ Outcome alone(const std::string& text, std::vector<float> values) {
   return outcome;
 }
 
+void expect_largest_by_topk(const std::vector<float>& values, const std::string& what) {
+  const std::size_t count = values.size();
+  std::vector<std::size_t> order(count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::abs(values[a]) > std::abs(values[b]);
+  });
+  for (const double share : {0.001, 0.01, 0.1, 0.77, 1.0}) {
+    std::vector<float> expected(count), left = values;
+    for (std::size_t i = 0; i < std::max(1.0, std::ceil(share * double(count))); ++i) {
+      expected[order[i]] = values[order[i]];
+      left[order[i]] = 0;
+    }
+    const Outcome outcome = alone(fmt::format("topk:{}", share), values);
+    EXPECT_EQ(outcome.values, expected) << what << ", " << count << " values, " << share;
+    EXPECT_EQ(outcome.residual, left) << what << ", " << count << " values, " << share;
+  }
+}
+
 TEST(WireFormat, TopkSendsExactlyTheLargestAndOfEqualsTheFirst) {
-  for (const std::size_t count : {1, 2, 50, 1000, 20'000}) {
+  for (const std::size_t count : {1, 2, 50, 1000, 100'003}) {
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i) {
       values[i] = scatter(i, 1) * scatter(i, 2) * scatter(i, 3);
       if (i % 3 == 0) values[i] = std::round(4 * values[i]) / 4;  // many equal ones
       if (i % 11 == 0) values[i] *= 1e-40f;
     }
-    std::vector<std::size_t> order(count);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::abs(values[a]) > std::abs(values[b]);
-    });
-    for (const double share : {0.001, 0.1, 0.77, 1.0}) {
-      std::vector<float> expected(count), left = values;
-      for (std::size_t i = 0; i < std::max(1.0, std::ceil(share * double(count))); ++i) {
-        expected[order[i]] = values[order[i]];
-        left[order[i]] = 0;
+    expect_largest_by_topk(values, "all sorts");
+    expect_largest_by_topk(std::vector<float>(count), "zeros");
+    // Whatever values are looked at first, they mislead.
+    for (const std::size_t period : {8, 61, 64})
+      for (const std::size_t place : {std::size_t{0}, period / 2}) {
+        std::vector<float> some_large = values, some_zero = values;
+        for (std::size_t i = place; i < count; i += period) {
+          some_large[i] += 100;
+          some_zero[i] = 0;
+        }
+        expect_largest_by_topk(some_large, fmt::format("large every {}", period));
+        expect_largest_by_topk(some_zero, fmt::format("zero every {}", period));
       }
-      const Outcome outcome = alone(fmt::format("topk:{}", share), values);
-      EXPECT_EQ(outcome.values, expected) << count << " " << share;
-      EXPECT_EQ(outcome.residual, left) << count << " " << share;
-    }
   }
 }
 

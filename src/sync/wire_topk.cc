@@ -1,22 +1,26 @@
-// The values of largest magnitude, with their places in the range.
+// The values of largest magnitude, with their places in the range; among equals those that come
+// first.
 //
-// They are found exactly, in two passes: magnitudes are ordered as their bits are, so a histogram
-// of the upper bits tells in which bin the smallest one to be sent lies; what is in higher bins is
-// sent, and of that bin the largest, among equals those that come first.
+// They are found exactly. A sample tells a magnitude that a few more values than needed are likely
+// to have; one pass collects those, and among them the largest are chosen. Where they turn out to
+// be too few, all values are candidates.
+#include <immintrin.h>
+
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 
 #include "sync/wire_parts.h"
 
 namespace convoy {
 namespace {
 
-constexpr unsigned kShift = 19;  // eight exponent bits and four more
-constexpr std::size_t kBins = std::size_t{1} << (31 - kShift);
+// Every so many values are a sample: a prime, so that no layout of the weights goes in step.
+constexpr std::size_t kStride = 61;
 
+// Magnitudes are ordered as their bits are.
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffff; }
 
 class TopkFormat final : public GatheringFormat {
@@ -59,47 +63,50 @@ class TopkFormat final : public GatheringFormat {
     }
   }
 
-  // The bin in which the smallest of the `k` largest lies, and how many lie in higher ones.
-  struct Border {
-    std::size_t bin = kBins, above = 0;
-  };
-  Border find_border(std::span<const float> values, std::size_t k) {
-    bins_.fill(0);
-    for (const float value : values) ++bins_[magnitude(value) >> kShift];
-    Border border;
-    for (std::size_t in_bin = 0; border.above + in_bin < k;) {
-      border.above += in_bin;
-      in_bin = bins_[--border.bin];
+  // A magnitude that `k` values are likely to reach.
+  std::uint32_t guess(std::span<const float> values, std::size_t k) {
+    sample_.clear();
+    for (std::size_t i = kStride / 2; i < values.size(); i += kStride)
+      sample_.push_back(magnitude(values[i]));
+    // So many of the sample should be among the k largest; by chance it may be fewer.
+    const double expected = double(k) / kStride;
+    const auto rank = std::ptrdiff_t(expected + 4 * std::sqrt(expected) + 8);
+    if (rank >= std::ssize(sample_)) return 0;
+    std::nth_element(sample_.begin(), sample_.begin() + rank, sample_.end(), std::greater<>());
+    return sample_[std::size_t(rank)];
+  }
+
+  void collect(std::span<const float> values, std::uint32_t least) {
+    candidates_.clear();
+    std::size_t i = 0;
+    const __m256i below = _mm256_set1_epi32(int(least) - 1), rest = _mm256_set1_epi32(0x7fffffff);
+    for (; i + 8 <= values.size(); i += 8) {
+      const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values.data() + i));
+      const __m256i reached = _mm256_cmpgt_epi32(_mm256_and_si256(bits, rest), below);
+      for (auto mask = unsigned(_mm256_movemask_ps(_mm256_castsi256_ps(reached))); mask != 0;
+           mask &= mask - 1)
+        add_candidate(values, i + std::size_t(std::countr_zero(mask)));
     }
-    return border;
+    for (; i < values.size(); ++i)
+      if (magnitude(values[i]) >= least) add_candidate(values, i);
+  }
+  void add_candidate(std::span<const float> values, std::size_t place) {
+    candidates_.push_back({magnitude(values[place]), std::uint32_t(place)});
   }
 
   void select(std::span<const float> values, std::span<std::uint32_t> places) {
-    const Border border = find_border(values, places.size());
-    const std::uint32_t lowest = std::uint32_t(border.bin) << kShift;
-    const std::uint32_t above = std::uint32_t(border.bin + 1) << kShift;
-    std::size_t found = 0;
-    candidates_.clear();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const std::uint32_t size = magnitude(values[i]);
-      if (size < lowest) [[likely]]
-        continue;
-      if (size >= above)
-        places[found++] = std::uint32_t(i);
-      else
-        candidates_.push_back({size, std::uint32_t(i)});
-    }
-    const std::size_t missing = places.size() - found;
-    std::nth_element(candidates_.begin(), candidates_.begin() + std::ptrdiff_t(missing),
+    collect(values, guess(values, places.size()));
+    if (candidates_.size() < places.size()) collect(values, 0);
+    std::nth_element(candidates_.begin(), candidates_.begin() + std::ssize(places),
                      candidates_.end(), [](const Candidate& a, const Candidate& b) {
                        return a.magnitude != b.magnitude ? a.magnitude > b.magnitude
                                                          : a.place < b.place;
                      });
-    for (std::size_t i = 0; i < missing; ++i) places[found + i] = candidates_[i].place;
+    for (std::size_t i = 0; i < places.size(); ++i) places[i] = candidates_[i].place;
   }
 
   double share_;
-  std::array<std::uint32_t, kBins> bins_;
+  std::vector<std::uint32_t> sample_;
   std::vector<Candidate> candidates_;
 };
 
