@@ -195,13 +195,13 @@ TEST(SharedNorm, SmallForms) {
     }
 }
 
-TEST(SharedNorm, Resnet18F32) {
+TEST(SharedNorm, SlowResnet18F32) {
   const Network network = make_network("resnet18", {3, 16, 16}, 10);
   for (const auto& shares : {kShares[0], kShares[1]})
     expect_as_one(network, Precision::f32, shares, kDeepF32);
 }
 
-TEST(SharedNorm, Resnet18Bf16) {
+TEST(SharedNorm, SlowResnet18Bf16) {
   if (!cpu().avx512) return;
   const Network network = make_network("resnet18", {3, 16, 16}, 10);
   for (const auto& shares : {kShares[0], kShares[1]})

@@ -22,7 +22,7 @@ CONVOY_INLINE float widen_number(Bf16 v) {
 // Calls body(offset of the row in the value, image or -1, position, first channel) for every row.
 template <typename Body>
 void for_placed_rows(const Layout& l, Body&& body) {
-  for_pieces(l, threads(), [&](int, int lot, int plane, int first, int last) {
+  for_pieces(l, [&](int, int lot, int plane, int first, int last) {
     for (int row = first * 32; row < last * 32; ++row) {
       const int position = row / l.lot, image = lot * l.lot + row % l.lot;
       const bool real = position < l.positions && image < l.batch;

@@ -59,15 +59,11 @@ CONVOY_INLINE __mmask32 positive(Row r) {
          __mmask32(_mm512_cmp_ps_mask(r.high, zero, _CMP_GT_OQ)) << 16;
 }
 
-CONVOY_INLINE void add_to(double* sums, __m512 v) {
-  _mm512_storeu_pd(
-      sums, _mm512_add_pd(_mm512_loadu_pd(sums), _mm512_cvtps_pd(_mm512_castps512_ps256(v))));
-  _mm512_storeu_pd(sums + 8, _mm512_add_pd(_mm512_loadu_pd(sums + 8),
-                                           _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1))));
-}
-CONVOY_INLINE void add_to(double* sums, Row r) {
-  add_to(sums, r.low);
-  add_to(sums + 16, r.high);
+CONVOY_INLINE void store_wide(double* sums, Row r) {
+  _mm512_storeu_pd(sums, _mm512_cvtps_pd(_mm512_castps512_ps256(r.low)));
+  _mm512_storeu_pd(sums + 8, _mm512_cvtps_pd(_mm512_extractf32x8_ps(r.low, 1)));
+  _mm512_storeu_pd(sums + 16, _mm512_cvtps_pd(_mm512_castps512_ps256(r.high)));
+  _mm512_storeu_pd(sums + 24, _mm512_cvtps_pd(_mm512_extractf32x8_ps(r.high, 1)));
 }
 
 // Runs body(thread, threads) on at most `slots` threads, which may meet at barriers.
@@ -81,22 +77,18 @@ CONVOY_INLINE std::size_t share(std::size_t count, int thread, int team) {
   return count * thread / team;
 }
 
-// Cuts all blocks of a value among the threads: body(thread, lot, plane, first block, last block),
-// pieces of at most kPiece blocks, each within a plane.
-constexpr int kPiece = 16;  // f32 sums of a piece are short, and then added up in double
+// Cuts a value's planes into pieces of at most kPiece blocks and those among the threads:
+// body(partial, lot, plane, first block, last block), where `partial` tells apart the pieces of
+// all planes' equal lanes: less than Layout::partials().
 template <typename Body>
-static inline void for_pieces(const Layout& l, int slots, Body&& body) {
-  const std::size_t total = std::size_t(l.lots) * l.planes * l.blocks;
-  run_team(slots, [&](int thread, int team) {
-    std::size_t at = share(total, thread, team);
-    const std::size_t end = share(total, thread + 1, team);
-    while (at < end) {
-      const int plane = int(at / l.blocks), first = int(at % l.blocks);
-      std::size_t count = l.blocks - first;
-      if (count > kPiece) count = kPiece;
-      if (count > end - at) count = end - at;
-      body(thread, plane / l.planes, plane % l.planes, first, first + int(count));
-      at += count;
+static inline void for_pieces(const Layout& l, Body&& body) {
+  const std::size_t pieces = l.pieces(), total = std::size_t(l.lots) * l.planes * pieces;
+  run_team(threads(), [&](int thread, int team) {
+    for (std::size_t at = share(total, thread, team); at < share(total, thread + 1, team); ++at) {
+      const int plane = int(at / pieces), piece = int(at % pieces), lot = plane / l.planes;
+      const int first = piece * kPiece, end = first + kPiece;
+      body(lot * int(pieces) + piece, lot, plane % l.planes, first,
+           end < l.blocks ? end : l.blocks);
     }
   });
 }

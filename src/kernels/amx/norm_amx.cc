@@ -7,10 +7,6 @@ namespace convoy::amx {
 
 namespace {
 
-CONVOY_INLINE void clear(double* partial, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) partial[i] = 0;
-}
-
 enum class Sign { ignored, from_x, from_y };
 
 // The gradient behind the ReLU, for one row.
@@ -24,8 +20,8 @@ CONVOY_INLINE __m512i masked_gradient(const NormGradient& n, std::size_t at, Row
 }
 
 template <Sign kSign>
-void gradient_sums(const Layout& l, int slots, const NormGradient& n, double* partial) {
-  for_pieces(l, slots, [&](int thread, int lot, int plane, int first, int last) {
+void gradient_sums(const Layout& l, const NormGradient& n, double* sums) {
+  for_pieces(l, [&](int partial, int lot, int plane, int first, int last) {
     const Row scale = load_row(n.lanes.scale + plane * kLanes),
               shift = load_row(n.lanes.shift + plane * kLanes);
     Row sum = zero_row(), product = zero_row();
@@ -38,16 +34,16 @@ void gradient_sums(const Layout& l, int slots, const NormGradient& n, double* pa
       sum = sum + g;
       product = fused(g, x, product);
     }
-    double* to = partial + std::size_t(thread) * 2 * l.lanes() + plane * kLanes;
-    add_to(to, sum);
-    add_to(to + l.lanes(), product);
+    double* to = sums + std::size_t(partial) * 2 * l.lanes() + plane * kLanes;
+    store_wide(to, sum);
+    store_wide(to + l.lanes(), product);
   });
 }
 
 template <Sign kSign>
 void gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,
               const float* c, Bf16* to) {
-  for_pieces(l, threads(), [&](int, int lot, int plane, int first, int last) {
+  for_pieces(l, [&](int, int lot, int plane, int first, int last) {
     const int lane = plane * kLanes;
     const Row scale = load_row(n.lanes.scale + lane), shift = load_row(n.lanes.shift + lane);
     const Row va = load_row(a + lane), vb = load_row(b + lane), vc = load_row(c + lane);
@@ -66,9 +62,18 @@ void gradient(const Layout& l, const NormGradient& n, const float* a, const floa
 
 }  // namespace
 
-void norm_sums(const Layout& l, int slots, const Bf16* x, double* partial) {
-  clear(partial, std::size_t(slots) * 2 * l.lanes());
-  for_pieces(l, slots, [&](int thread, int lot, int plane, int first, int last) {
+void add_partials(const Layout& l, int width, double* sums) {
+  const std::size_t rows = l.partials(), grain = (16384 / rows + 8) / 8 * 8;
+  parallel_for(width, grain, [&](std::size_t first, std::size_t last) {
+    for (std::size_t row = 1; row < rows; ++row) {
+      const double* more = sums + row * width;
+      for (std::size_t i = first; i < last; ++i) sums[i] += more[i];
+    }
+  });
+}
+
+void norm_sums(const Layout& l, const Bf16* x, double* sums) {
+  for_pieces(l, [&](int partial, int lot, int plane, int first, int last) {
     Row sum = zero_row(), squares = zero_row();
     for (std::size_t at = block_at(l, lot, plane, first); at < block_at(l, lot, plane, last);
          at += kLanes) {
@@ -76,16 +81,17 @@ void norm_sums(const Layout& l, int slots, const Bf16* x, double* partial) {
       sum = sum + v;
       squares = fused(v, v, squares);
     }
-    double* to = partial + std::size_t(thread) * 2 * l.lanes() + plane * kLanes;
-    add_to(to, sum);
-    add_to(to + l.lanes(), squares);
+    double* to = sums + std::size_t(partial) * 2 * l.lanes() + plane * kLanes;
+    store_wide(to, sum);
+    store_wide(to + l.lanes(), squares);
   });
+  add_partials(l, 2 * l.lanes(), sums);
 }
 
 void norm_apply(const Layout& l, NormLanes lanes, bool relu, const Bf16* x, const Bf16* residual,
                 Bf16* y) {
   const Row floor = same_row(relu ? 0.0f : -__builtin_inff());
-  for_pieces(l, threads(), [&](int, int lot, int plane, int first, int last) {
+  for_pieces(l, [&](int, int lot, int plane, int first, int last) {
     const Row scale = load_row(lanes.scale + plane * kLanes),
               shift = load_row(lanes.shift + plane * kLanes);
     for (int block = first; block < last; ++block) {
@@ -101,11 +107,15 @@ void norm_apply(const Layout& l, NormLanes lanes, bool relu, const Bf16* x, cons
   });
 }
 
-void norm_gradient_sums(const Layout& l, int slots, const NormGradient& n, double* partial) {
-  clear(partial, std::size_t(slots) * 2 * l.lanes());
-  if (!n.relu) return gradient_sums<Sign::ignored>(l, slots, n, partial);
-  n.y ? gradient_sums<Sign::from_y>(l, slots, n, partial)
-      : gradient_sums<Sign::from_x>(l, slots, n, partial);
+void norm_gradient_sums(const Layout& l, const NormGradient& n, double* sums) {
+  if (!n.relu) {
+    gradient_sums<Sign::ignored>(l, n, sums);
+  } else if (n.y) {
+    gradient_sums<Sign::from_y>(l, n, sums);
+  } else {
+    gradient_sums<Sign::from_x>(l, n, sums);
+  }
+  add_partials(l, 2 * l.lanes(), sums);
 }
 
 void norm_gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,

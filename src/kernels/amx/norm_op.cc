@@ -21,19 +21,18 @@ class NormOp : public Op {
       : spec_(spec),
         norm_(std::get<BatchNorm>(spec.layer)),
         residual_(spec.inputs.size() == 2),
-        slots_(threads()),
         layout_(layout_of(spec.output, spec.batch)),
         statistics_(spec.exchange, spec.output.channels) {
     const std::size_t lanes = layout_.lanes() * sizeof(float);
-    traits_ = {
-        .reads_inputs = spec.training,
-        .reads_output = spec.training && norm_.relu && residual_,
-        .in_place = !spec.training && !residual_,
-        .gradient_in_place = !residual_,
-        .spoils_gradient = residual_ && norm_.relu,
-        .passes_second = residual_,
-        .saved_bytes = spec.training ? 4 * lanes : 0,
-        .scratch_bytes = 4 * lanes + std::size_t(slots_) * 2 * layout_.lanes() * sizeof(double)};
+    traits_ = {.reads_inputs = spec.training,
+               .reads_output = spec.training && norm_.relu && residual_,
+               .in_place = !spec.training && !residual_,
+               .gradient_in_place = !residual_,
+               .spoils_gradient = residual_ && norm_.relu,
+               .passes_second = residual_,
+               .saved_bytes = spec.training ? 4 * lanes : 0,
+               .scratch_bytes = 4 * lanes + std::size_t(layout_.partials()) * 2 * layout_.lanes() *
+                                                sizeof(double)};
   }
 
   const OpTraits& traits() const override { return traits_; }
@@ -63,13 +62,9 @@ class NormOp : public Op {
                          .lanes = {.scale = lanes, .shift = lanes + n},
                          .relu = norm_.relu};
     double* sums = partial(args.scratch);
-    norm_gradient_sums(layout_, slots_, g, sums);
+    norm_gradient_sums(layout_, g, sums);
     for (int c = 0; c < spec_.output.channels; ++c) {
-      double of_g = 0, of_gx = 0;
-      for (int s = 0; s < slots_; ++s) {
-        of_g += sums[std::size_t(s) * 2 * n + c];
-        of_gx += sums[std::size_t(s) * 2 * n + n + c];
-      }
+      const double of_g = sums[c], of_gx = sums[n + c];
       const double mean = lanes[2 * n + c], inverse = lanes[3 * n + c];
       const double of_normalized = inverse * (of_gx - mean * of_g);
       spec_.weight_gradient[c] = float(of_normalized);
@@ -110,20 +105,9 @@ class NormOp : public Op {
     const int n = layout_.lanes();
     const NormSums* trailer = layout_.trailer(x);
     const bool left = trailer->valid == 1;
-    if (!left) norm_sums(layout_, slots_, x, sums);
-    for (int c = 0; c < spec_.output.channels; ++c) {
-      double sum = 0, squares = 0;
-      if (left) {
-        sum = trailer->sum()[c];
-        squares = trailer->sum()[n + c];
-      } else {
-        for (int s = 0; s < slots_; ++s) {
-          sum += sums[std::size_t(s) * 2 * n + c];
-          squares += sums[std::size_t(s) * 2 * n + n + c];
-        }
-      }
-      statistics_.set(c, sum, squares);
-    }
+    if (!left) norm_sums(layout_, x, sums);
+    const double* of_x = left ? trailer->sum() : sums;
+    for (int c = 0; c < spec_.output.channels; ++c) statistics_.set(c, of_x[c], of_x[n + c]);
     statistics_.share_moments(double(spec_.batch) * layout_.positions);
     for (int c = 0; c < spec_.output.channels; ++c)
       set_lane(lanes, c, statistics_.mean(c), statistics_.variance(c));
@@ -134,7 +118,6 @@ class NormOp : public Op {
   OpSpec spec_;
   BatchNorm norm_;
   bool residual_;
-  int slots_;
   Layout layout_;
   NormStatistics statistics_;
   OpTraits traits_;

@@ -1,6 +1,7 @@
 // Weight packs from stored weights, and the masked sums of gradients. Layouts: product.h.
 #include "kernels/amx/lanes.h"
 #include "kernels/amx/product.h"
+#include "kernels/amx/rows.h"
 #include "kernels/amx/turn.h"
 
 namespace convoy::amx {
@@ -42,9 +43,8 @@ void pack_backward(const WeightShape& s, const float* stored, Bf16* pack) {
                });
 }
 
-void mask_and_sum(const Layout& l, int slots, const Bf16* output, Bf16* gradient, double* partial) {
-  for (std::size_t i = 0; i < std::size_t(slots) * l.lanes(); ++i) partial[i] = 0;
-  for_pieces(l, slots, [&](int thread, int lot, int plane, int first, int last) {
+void mask_and_sum(const Layout& l, const Bf16* output, Bf16* gradient, double* sums) {
+  for_pieces(l, [&](int partial, int lot, int plane, int first, int last) {
     const std::size_t begin = block_at(l, lot, plane, first), rows = std::size_t(last - first) * 32;
     Row sum = zero_row();
     Bf16* g = gradient + begin;
@@ -59,16 +59,9 @@ void mask_and_sum(const Layout& l, int slots, const Bf16* output, Bf16* gradient
     } else {
       for (std::size_t r = 0; r < rows; ++r) sum = sum + load_row(g + r * kLanes);
     }
-    add_to(partial + std::size_t(thread) * l.lanes() + plane * kLanes, sum);
+    store_wide(sums + std::size_t(partial) * l.lanes() + plane * kLanes, sum);
   });
-}
-
-void add_partials(int slots, int lanes, int channels, const double* partial, float* result) {
-  for (int c = 0; c < channels; ++c) {
-    double sum = 0;
-    for (int s = 0; s < slots; ++s) sum += partial[std::size_t(s) * lanes + c];
-    result[c] = float(sum);
-  }
+  add_partials(l, l.lanes(), sums);
 }
 
 }  // namespace convoy::amx

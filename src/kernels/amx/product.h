@@ -28,8 +28,8 @@ struct Finish {
   enum Kind { plain, add, bias, norm_sums, logits } kind = plain;  // add: to what is there
   const float* bias_lanes = nullptr;  // [target lanes], for bias and logits
   bool relu = false;                  // with bias
-  double* partial = nullptr;          // norm_sums: [slots][2][target lanes]
-  float* logits_out = nullptr;        // logits: [batch][channels] instead of the target
+  double* partial = nullptr;    // norm_sums: [target.partials()][2][target lanes], all written
+  float* logits_out = nullptr;  // logits: [batch][channels] instead of the target
 };
 
 struct TileProduct {
@@ -75,8 +75,8 @@ struct DenseGradients {
 };
 void run_dense_backward(const DenseBackward& dense, const DenseGradients& gradients);
 
-// Adds up the threads' partial sums into the value's trailer.
-void finish_norm_sums(const Layout& layout, int slots, const double* partial, Bf16* value);
+// Adds up the partial sums, in place, and leaves them in the value's trailer.
+void finish_norm_sums(const Layout& layout, double* partial, Bf16* value);
 
 // Gradients of weights. A window of kernel_height x kernel_width slides over the source (a dense
 // layer's covers all of it).
@@ -143,11 +143,8 @@ WeightProduct plan_weight_product(const Layout& source, const Layout& target,
 void run_weight_product(const WeightProduct& product, const Bf16* source,
                         const Bf16* target_gradient, Bf16* turned, float* gradient);
 
-// gradient := gradient where output > 0, else 0 (output may be null: kept), and its sums over rows:
-// partial [slots][lanes].
-void mask_and_sum(const Layout& layout, int slots, const Bf16* output, Bf16* gradient,
-                  double* partial);
-// result[channel] = sum over slots, for the first `channels` lanes.
-void add_partials(int slots, int lanes, int channels, const double* partial, float* result);
+// gradient := gradient where output > 0, else 0 (output may be null: kept), and its sums over rows,
+// [lanes], in front of `sums`, which has room for layout.partials() of them.
+void mask_and_sum(const Layout& layout, const Bf16* output, Bf16* gradient, double* sums);
 
 }  // namespace convoy::amx

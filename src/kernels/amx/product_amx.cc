@@ -3,6 +3,7 @@
 // are finished and stored, so that vector work hides behind tile work. Layouts: product.h.
 #include "kernels/amx/lanes.h"
 #include "kernels/amx/product.h"
+#include "kernels/amx/rows.h"
 #include "kernels/tiles.h"
 
 namespace convoy::amx {
@@ -107,6 +108,22 @@ struct Finisher {
     }
     store(w.to + n * kLanes, narrow(v));
   }
+
+  // Hands over the sums since target block `from`, which lie within one piece; with what an earlier
+  // call left there, unless the piece begins at that block.
+  void hand_over(std::size_t from, double* partial) {
+    const Layout& l = *layout;
+    const int block = int(from % l.blocks);
+    const std::size_t piece = from / l.blocks * l.pieces() + block / kPiece;
+    double* to = partial + piece * 2 * l.lanes() + plane * kLanes;
+    alignas(64) double mine[2][kLanes];
+    store_wide(mine[0], sum);
+    store_wide(mine[1], squares);
+    for (int which = 0; which < 2; ++which, to += l.lanes())
+      for (int lane = 0; lane < kLanes; ++lane)
+        to[lane] = block % kPiece == 0 ? mine[which][lane] : to[lane] + mine[which][lane];
+    sum = squares = zero_row();
+  }
 };
 
 // What a call works on.
@@ -149,7 +166,7 @@ Prefetch prefetch_after(const Call& call, int plane, std::size_t blocks) {
 // Target blocks [first, last), counted over all lots, of one plane.
 template <Finish::Kind kKind, bool kStreamWeights>
 void product_span(const Call& call, const SourceView& view, std::size_t first, std::size_t last,
-                  int plane, double* partial) {
+                  int plane) {
   const TileProduct& p = call.p;
   alignas(64) float sums[2][kBlock];
   alignas(64) Bf16 joined[2][512];
@@ -158,6 +175,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
   const Bf16* weights = call.pack + std::size_t(plane) * p.taps * in_planes * kBlock;
   Prefetch prefetch = prefetch_after(call, plane, last - first);
   Waiting waiting;
+  std::size_t summed_from = first;
   for (std::size_t v = first; v < last; ++v) {
     const int lot = int(v / p.target.blocks), block = int(v % p.target.blocks);
     const Bf16* x = view.base + lot * view.lot;
@@ -181,6 +199,10 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
       }
     }
     while (waiting.row < 32) Finisher<kKind>::finish_row(finisher, waiting);
+    if (kKind == Finish::norm_sums && block % kPiece == 0 && v > first) {
+      finisher.hand_over(summed_from, call.f.partial);
+      summed_from = v;
+    }
     float* c = sums[v & 1];
     store_sums(c);
     waiting = {.sums = c,
@@ -190,10 +212,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
                .row = 0};
   }
   while (waiting.row < 32) Finisher<kKind>::finish_row(finisher, waiting);
-  if (kKind == Finish::norm_sums) {
-    add_to(partial + plane * kLanes, finisher.sum);
-    add_to(partial + p.target.lanes() + plane * kLanes, finisher.squares);
-  }
+  if (kKind == Finish::norm_sums) finisher.hand_over(summed_from, call.f.partial);
 }
 
 // Target blocks whose source rows stay in the second-level cache while every target plane passes
@@ -202,6 +221,13 @@ std::size_t chunk_blocks(const TileProduct& p) {
   const double bytes_per_block = double(p.source.lot_size()) / p.target.blocks * sizeof(Bf16);
   const auto chunk = std::size_t(512e3 / bytes_per_block);
   return chunk < 4 ? 4 : chunk;
+}
+
+// Where a thread's share of all target blocks begins: with a piece, if sums are taken.
+std::size_t share_begin(const Layout& l, bool by_piece, int thread, int team) {
+  if (!by_piece) return share(std::size_t(l.lots) * l.blocks, thread, team);
+  const std::size_t at = share(l.partials(), thread, team), pieces = l.pieces();
+  return at / pieces * l.blocks + at % pieces * kPiece;
 }
 
 // The chunk that begins with block `at`, made of columns in a buffer of the thread's own.
@@ -226,16 +252,17 @@ void product_of_kind(const Call& call) {
   run_team(p.slots, [&](int thread, int team) {
     configure_full_tiles();
     const bool split_planes = by_plane && p.target.planes >= team;
-    double* partial =
-        call.f.partial ? call.f.partial + std::size_t(thread) * 2 * p.target.lanes() : nullptr;
-    const std::size_t first = split_planes ? 0 : share(total, thread, team);
-    const std::size_t last = split_planes ? total : share(total, thread + 1, team);
+    constexpr bool kByPiece = kKind == Finish::norm_sums;
+    const std::size_t first = split_planes ? 0 : share_begin(p.target, kByPiece, thread, team);
+    const std::size_t last =
+        split_planes ? total : share_begin(p.target, kByPiece, thread + 1, team);
     const int first_plane = split_planes ? int(share(p.target.planes, thread, team)) : 0;
     const int last_plane =
         split_planes ? int(share(p.target.planes, thread + 1, team)) : p.target.planes;
     std::size_t end;
     for (std::size_t at = first; at < last; at = end) {
-      end = at + chunk < last ? at + chunk : last;
+      end = (at / chunk + 1) * chunk;  // the same chunks for any number of threads
+      if (end > last) end = last;
       SourceView view{
           .base = call.source, .plane = p.source.plane_size(), .lot = p.source.lot_size()};
       if (p.columns) {
@@ -244,7 +271,7 @@ void product_of_kind(const Call& call) {
         view = make_columns(p, at, end, thread);
       }
       for (int plane = first_plane; plane < last_plane; ++plane) {
-        product_span<kKind, kStreamWeights>(call, view, at, end, plane, partial);
+        product_span<kKind, kStreamWeights>(call, view, at, end, plane);
       }
     }
     _tile_release();
@@ -275,23 +302,17 @@ void run_product(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf1
     case Finish::bias:
       return product_of_size<Finish::bias>(call);
     case Finish::norm_sums:
-      for (std::size_t i = 0; i < std::size_t(p.slots) * 2 * p.target.lanes(); ++i)
-        f.partial[i] = 0;
       return product_of_size<Finish::norm_sums>(call);
     case Finish::logits:
       return product_of_size<Finish::logits>(call);
   }
 }
 
-void finish_norm_sums(const Layout& l, int slots, const double* partial, Bf16* value) {
+void finish_norm_sums(const Layout& l, double* partial, Bf16* value) {
+  add_partials(l, 2 * l.lanes(), partial);
   NormSums* trailer = l.trailer(value);
   trailer->valid = 1;
-  double* sums = trailer->sum();
-  const int lanes = 2 * l.lanes();
-  for (int i = 0; i < lanes; ++i) {
-    sums[i] = 0;
-    for (int s = 0; s < slots; ++s) sums[i] += partial[std::size_t(s) * lanes + i];
-  }
+  for (int i = 0; i < 2 * l.lanes(); ++i) trailer->sum()[i] = partial[i];
 }
 
 }  // namespace convoy::amx

@@ -118,7 +118,7 @@ class ProductOp : public Op {
     if (plain_logits_) return;
     leave_no_sums(target_, args.output);
     if (finish.kind == Finish::norm_sums)
-      finish_norm_sums(target_, slots_, finish.partial, value(args.output));
+      finish_norm_sums(target_, finish.partial, value(args.output));
   }
 
   void backward(const BackwardArgs& args) override {
@@ -128,10 +128,10 @@ class ProductOp : public Op {
       import_plain(target_, reinterpret_cast<const float*>(args.output_gradient), gradient);
     }
     if (relu_ || has_bias_) {
-      auto* partial = reinterpret_cast<double*>(args.scratch + partial_at_);
-      mask_and_sum(target_, slots_, relu_ ? value(args.output) : nullptr, gradient, partial);
+      auto* sums = reinterpret_cast<double*>(args.scratch + partial_at_);
+      mask_and_sum(target_, relu_ ? value(args.output) : nullptr, gradient, sums);
       if (has_bias_)
-        add_partials(slots_, target_.lanes(), spec_.output.channels, partial, spec_.bias_gradient);
+        for (int c = 0; c < spec_.output.channels; ++c) spec_.bias_gradient[c] = float(sums[c]);
     }
     const Bf16* source = form_.columns ? value(args.saved) : value(args.inputs[0]);
     const bool wanted =
@@ -181,7 +181,8 @@ class ProductOp : public Op {
   void plan_memory() {
     Cutter scratch;
     if (!one_use_) pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
-    partial_at_ = scratch.take(std::size_t(slots_) * 2 * target_.lanes() * sizeof(double));
+    partial_at_ =
+        scratch.take(std::size_t(target_.partials()) * 2 * target_.lanes() * sizeof(double));
     const std::size_t imported = image_columns() ? column_plan_.padded_bytes()
                                  : form_.columns ? source_.bytes()
                                                  : 0;

@@ -1,6 +1,5 @@
 // Kernels that work row by row: conversions, elementwise layers, batch norm, pooling. Values in the
-// layout of layout.h. `slots` is the number of threads at most; partial sums are [slots][...] of
-// double.
+// layout of layout.h.
 #pragma once
 
 #include "kernels/amx/layout.h"
@@ -36,13 +35,16 @@ struct SourceValue {
 void regroup(const Layout& target, const std::int32_t* begin, const LanePiece* pieces,
              const SourceValue* sources, Bf16* value);
 
+// Adds up partial sums, [Layout::partials()][width], in order, into the first.
+void add_partials(const Layout& layout, int width, double* sums);
+
 // Batch norm over lanes. y = scale * x + shift (+ residual), then ReLU.
 struct NormLanes {
   const float* scale;
   const float* shift;
 };
-void norm_sums(const Layout& layout, int slots, const Bf16* x,
-               double* partial);  // [2][lanes]: of x, of x * x
+// Sums come out in front of `sums`, which has room for Layout::partials() of them.
+void norm_sums(const Layout& layout, const Bf16* x, double* sums);  // [2][lanes]: of x, of x * x
 void norm_apply(const Layout& layout, NormLanes lanes, bool relu, const Bf16* x,
                 const Bf16* residual, Bf16* y);
 // g is the gradient where the output was positive (relu), else as it is. The sign comes from `y`,
@@ -54,8 +56,8 @@ struct NormGradient {
   NormLanes lanes;
   bool relu;
 };
-void norm_gradient_sums(const Layout& layout, int slots, const NormGradient& n,
-                        double* partial);  // [2][lanes]: of g, of g * x
+void norm_gradient_sums(const Layout& layout, const NormGradient& n,
+                        double* sums);  // [2][lanes]: of g, of g * x
 // to = a * g + b * x + c, by lanes; after norm_gradient_sums.
 void norm_gradient(const Layout& layout, const NormGradient& n, const float* a, const float* b,
                    const float* c, Bf16* to);

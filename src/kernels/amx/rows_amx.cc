@@ -51,7 +51,7 @@ void regroup(const Layout& l, const std::int32_t* begin, const LanePiece* pieces
   for (int i = 0; i < 32; ++i) count[i] = std::uint16_t(i);
   const __m512i lane = _mm512_load_si512(count);
   const std::size_t size = l.plane_size();
-  for_pieces(l, threads(), [&](int, int lot, int plane, int first, int last) {
+  for_pieces(l, [&](int, int lot, int plane, int first, int last) {
     Bf16* to = value + block_at(l, lot, plane, first);
     const std::size_t count_rows = std::size_t(last - first) * 32;
     for (std::int32_t i = begin[plane]; i < begin[plane + 1]; ++i) {
