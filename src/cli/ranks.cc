@@ -61,6 +61,7 @@ void launch_ranks(const RankOptions& options, const std::string& transport) {
   launching.command.insert(launching.command.begin(), launching.program);
   launching.only_rank = 0;
   launching.quiet = true;
+  launching.tag_errors = false;  // rank 0 speaks for all
   const LaunchResult result = launch(launching);
   if (result.code != 0) throw Ended(result.code, result.reason);
 }

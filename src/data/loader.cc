@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/part.h"
 #include "base/rng.h"
 #include "data/augment.h"
 
@@ -20,10 +21,11 @@ namespace convoy {
 namespace {
 
 // The order in which an epoch visits the samples: Fisher-Yates from the end.
-std::vector<std::uint32_t> epoch_order(std::size_t size, const LoaderOptions& options,
+std::vector<std::uint32_t> epoch_order(const Dataset& dataset, const LoaderOptions& options,
                                        std::uint32_t epoch) {
+  const std::size_t size = dataset.size();
   std::vector<std::uint32_t> order(size);
-  std::iota(order.begin(), order.end(), 0u);
+  std::iota(order.begin(), order.end(), std::uint32_t(dataset.first()));
   if (!options.shuffle) return order;
   Rng rng(options.seed, Purpose::shuffle, epoch);
   for (std::size_t i = size; i > 1; --i)
@@ -66,6 +68,7 @@ struct Loader::State {
   void stop();
   void work();
   Batch prepare(int step) const;
+  Range of_part(std::size_t count, int step) const;
   Batch make(std::uint32_t of_epoch, std::vector<std::uint32_t> samples) const;
 
   const Dataset& dataset;
@@ -90,7 +93,7 @@ void Loader::State::start(std::uint32_t new_epoch, int first_step) {
   stop();
   CHECK(first_step >= 0 && first_step <= steps, "first step {} of {}", first_step, steps);
   epoch = new_epoch;
-  order = epoch_order(dataset.size(), options, epoch);
+  order = epoch_order(dataset, options, epoch);
   slots.clear();
   slots.resize(std::size_t(options.prefetch));
   claimed = taken = first_step;
@@ -131,7 +134,19 @@ void Loader::State::work() {
   }
 }
 
+// In an epoch over parts, step `step` visits these of a part's `count` samples.
+Range Loader::State::of_part(std::size_t count, int step) const {
+  const std::size_t all = std::size_t(steps), one = std::size_t(step);
+  const std::size_t begin = count * one / all;
+  return {begin, count * (one + 1) / all - begin};
+}
+
 Batch Loader::State::prepare(int step) const {
+  if (options.parts > 0) {
+    const Range range = of_part(order.size(), step);
+    const auto first = order.begin() + std::ptrdiff_t(range.begin);
+    return make(epoch, {first, first + std::ptrdiff_t(range.count)});
+  }
   const std::size_t begin = std::size_t(step) * std::size_t(options.batch);
   const std::size_t count = std::min(std::size_t(options.batch), order.size() - begin);
   const BatchShare& share = options.share;
@@ -148,11 +163,13 @@ Batch Loader::State::make(std::uint32_t of_epoch, std::vector<std::uint32_t> sam
   batch.samples = std::move(samples);
   batch.labels.reserve(batch.samples.size());
   batch.images.resize(batch.samples.size() * pixels);
-  for (const std::uint32_t sample : batch.samples) batch.labels.push_back(dataset.label(sample));
+  const std::size_t before = dataset.first();
+  for (const std::uint32_t sample : batch.samples)
+    batch.labels.push_back(dataset.label(sample - before));
   const auto fill = [&](std::size_t from, std::size_t to) {
     std::vector<std::uint8_t> image(pixels);
     for (std::size_t i = from; i < to; ++i) {
-      dataset.read(batch.samples[i], image);
+      dataset.read(batch.samples[i] - before, image);
       augment.apply(image, of_epoch, batch.samples[i],
                     std::span(batch.images).subspan(i * pixels, pixels));
     }
@@ -175,7 +192,8 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options) {
   check_share(options.share);
   state_ = std::make_unique<State>(dataset, std::move(options));
   const std::size_t batch = std::size_t(state_->options.batch);
-  state_->steps = int((dataset.size() + batch - 1) / batch);
+  const std::size_t samples = state_->options.parts > 0 ? dataset.whole_size() : dataset.size();
+  state_->steps = int((samples + batch - 1) / batch);
 }
 
 Loader::~Loader() = default;
@@ -183,6 +201,14 @@ Loader::~Loader() = default;
 int Loader::steps_per_epoch() const { return state_->steps; }
 
 int Loader::batch_at(int step) const {
+  if (const int parts = state_->options.parts; parts > 0) {
+    std::size_t sum = 0;
+    for (int part = 0; part < parts; ++part) {
+      const Range own = part_of(state_->dataset.whole_size(), parts, part);
+      sum += state_->of_part(own.count, step).count;
+    }
+    return int(sum);
+  }
   const std::size_t batch = std::size_t(state_->options.batch);
   return int(std::min(batch, state_->dataset.size() - std::size_t(step) * batch));
 }

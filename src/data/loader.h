@@ -38,6 +38,9 @@ struct LoaderOptions {
   bool shuffle = true;
   std::uint64_t seed = 1;
   BatchShare share = {};
+  // Where each loader has only its part of the set (Dataset::first), of so many: an epoch visits
+  // the part in as many steps as the whole set would need, in an order of its own.
+  int parts = 0;
   AugmentOptions augment = {};
   int threads = 1;   // that prepare batches ahead, unless the data are in memory
   int prefetch = 4;  // batches ready at most

@@ -64,6 +64,7 @@ struct TrainConfig {
   double bucket_mib = 0;
   std::string balance = "equal";
   std::string batch_norm = "local";
+  std::string read = "whole";
   bool invariant = false;
   std::int64_t virtual_shards = 8;
   std::string world = "real";

@@ -75,6 +75,14 @@ void check_config(const TrainConfig& config) {
                       config.epochs);
   if (!config.init.empty() && !config.start.empty())
     throw ConfigError("--init and --start exclude each other: both say what weights start as");
+  if (config.invariant && config.batch_norm == "sync")
+    throw ConfigError(
+        "--invariant and --batch-norm sync exclude each other: shards of a batch have "
+        "their own statistics");
+  if (config.read == "part" && (config.invariant || config.balance != "equal"))
+    throw ConfigError(
+        "--read part gives every worker the same number of samples: leave --invariant and "
+        "--balance away");
   augment_options(config);
   start_options(config);
 }

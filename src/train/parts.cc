@@ -8,13 +8,16 @@
 
 namespace convoy {
 
-DataSplit open_split(const TrainConfig& config) {
+DataSplit open_split(const TrainConfig& config, const DataPart& part, const OpenBytes& open_bytes) {
   const Shape input = config.input.empty() ? Shape{} : parse_shape(config.input, "--input");
   DataSplit split = open_data({.name = config.data,
                                .root = config.data_root,
                                .limit = std::size_t(config.limit),
                                .image_size = input,
-                               .seed = std::uint64_t(config.seed)});
+                               .seed = std::uint64_t(config.seed),
+                               .train_part = part,
+                               .test_part = part,
+                               .open_bytes = open_bytes});
   if (!config.input.empty() && split.train->shape() != input)
     throw ConfigError("--input {} does not fit {}, whose images are {}", config.input, config.data,
                       split.train->shape().to_string());

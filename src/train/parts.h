@@ -11,7 +11,8 @@
 namespace convoy {
 
 // Throws where the data are missing, or do not fit --input and --classes.
-DataSplit open_split(const TrainConfig& config);
+DataSplit open_split(const TrainConfig& config, const DataPart& part = {},
+                     const OpenBytes& open_bytes = open_file_bytes);
 
 // For images of `data`; its classes unless the configuration says more. Weights are those of the
 // seed.

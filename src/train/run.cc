@@ -86,7 +86,7 @@ TrainResult train(const TrainRequest& request, World world, const InterruptGuard
                    .train_loader = *parts.train_loader,
                    .test_loader = *parts.test_loader,
                    .time = time,
-                   .train_samples = parts.data->train->size(),
+                   .train_samples = parts.data->train->whole_size(),
                    .interrupt = interrupt,
                    .save = [&](const RunState& state) { save(parts, state); },
                    .keep_case = [&](const NotFinite& found) { return keep_case(parts, found); }},

@@ -11,6 +11,8 @@
 #include "train/parts.h"
 #include "train/records.h"
 #include "train/resume.h"
+#include "world/mpi/mpi_file.h"
+#include "world/mpi/mpi_world.h"
 
 namespace convoy {
 namespace {
@@ -46,10 +48,6 @@ fs::path resolve_config(const TrainRequest& request, World world, TrainConfig& c
         "--workers {} is more than the {} samples of a batch: some would never have "
         "any; raise --batch, or take fewer workers",
         setup.size(), config.batch);
-  if (config.invariant && config.batch_norm == "sync")
-    throw ConfigError(
-        "--invariant and --batch-norm sync exclude each other: shards of a batch have "
-        "their own statistics");
   if (config.invariant && setup.size() > config.virtual_shards)
     throw ConfigError(
         "--workers {} is more than --virtual-shards {}: some would have nothing to do",
@@ -73,7 +71,8 @@ std::string fingerprint(const RunParts& parts) {
   const auto take = [&](std::uint8_t byte) { hash = (hash ^ byte) * 0x100000001b3; };
   std::vector<std::uint8_t> image(train.shape().count());
   const std::size_t stride = std::max<std::size_t>(train.size() / 64, 1);
-  for (std::size_t i = 0; i < train.size(); ++i) {
+  const bool whole = parts.config.read == "whole";  // parts differ
+  for (std::size_t i = 0; whole && i < train.size(); ++i) {
     take(std::uint8_t(train.label(i)));
     if (i % stride != 0) continue;
     train.read(i, image);
@@ -81,7 +80,7 @@ std::string fingerprint(const RunParts& parts) {
   }
   return fmt::format(
       "{} with {} training samples (content {:016x}), {} test samples, {} arena of {}",
-      parts.config.data, train.size(), hash, parts.data->test->size(),
+      parts.config.data, train.whole_size(), hash, parts.data->test->whole_size(),
       precision_name(parts.model->options().precision), parts.model->parameters().values().size());
 }
 
@@ -96,17 +95,34 @@ void compare_workers(RunParts& parts) {
           i, all[i], all[0]);
 }
 
+// All of it, or the own part. Through MPI, all ranks read their parts of a file together.
+std::shared_ptr<const DataSplit> open_for_worker(const TrainRequest& request, RunParts& parts) {
+  Workers& workers = *parts.workers;
+  if (parts.config.read == "whole")
+    return request.shared_data ? request.shared_data->open(parts.config)
+                               : std::make_shared<const DataSplit>(open_split(parts.config));
+  const DataPart own{.index = workers.rank(), .of = workers.size()};
+  std::shared_ptr<const DataSplit> split;
+  workers.comm().run([&](Communicator&) {
+    split = std::make_shared<const DataSplit>(
+        open_split(parts.config, own, started_by_mpi() ? open_mpi_bytes : open_file_bytes));
+  });
+  return split;
+}
+
 void make_loaders(RunParts& parts) {
   const TrainConfig& config = parts.config;
   parts.train_loader = std::make_unique<Loader>(
       *parts.data->train, LoaderOptions{.batch = int(config.batch),
                                         .seed = std::uint64_t(config.seed),
                                         .share = {},
+                                        .parts = config.read == "part" ? parts.workers->size() : 0,
                                         .augment = augment_options(config),
                                         .threads = int(config.loader_threads)});
+  const bool whole = config.read == "whole";
   LoaderOptions evaluation = evaluation_loader(int(config.batch), int(config.loader_threads));
   const int rank = parts.workers->rank();
-  evaluation.share = {.from = rank, .to = rank + 1, .size = parts.workers->size()};
+  if (whole) evaluation.share = {.from = rank, .to = rank + 1, .size = parts.workers->size()};
   parts.test_loader = std::make_unique<Loader>(*parts.data->test, evaluation);
 }
 
@@ -175,15 +191,16 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   parts.workers = std::make_unique<Workers>(
       world, CommunicatorOptions{.algorithm = parts.config.algorithm, .ranks = {}});
   const bool leads = parts.workers->leads();
-  parts.data = request.shared_data ? request.shared_data->open(parts.config)
-                                   : std::make_shared<const DataSplit>(open_split(parts.config));
+  const double start_s = world.runtime.now_s();
+  parts.data = open_for_worker(request, parts);
+  parts.read_s = world.runtime.now_s() - start_s;
   TrainConfig local = parts.config;
   if (local.threads == 0 && request.threads > 0) local.threads = request.threads;
   if (local.threads == 0 && local.invariant) local.threads = 1;
   if (parts.config.batch_norm == "sync" && parts.workers->size() > 1)
     parts.statistics = std::make_unique<WorkerStatistics>(*parts.workers);
   parts.model =
-      make_model(local, *parts.data->train, prepared_batch(parts.config, parts.data->train->size()),
+      make_model(local, *parts.data->train, prepared_batch(parts.config, parts.data->train->whole_size()),
                  parts.statistics.get());
   parts.optimizer = make_optimizer(optimizer_options(parts.config), parts.model->parameters());
   make_loaders(parts);

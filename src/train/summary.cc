@@ -43,7 +43,7 @@ void print_workers(const RunParts& parts, std::FILE* human) {
     const std::vector<int> weights = parse_balance(config.balance, parts.workers->size()).weights;
     tell(human, fmt::format("{}: batch {}; gradients {}, {} all-reduce\n",
                             counted(parts.workers->size(), "worker"),
-                            batch_text(config.batch, weights, parts.data->train->size()),
+                            batch_text(config.batch, weights, parts.data->train->whole_size()),
                             config.invariant
                                 ? fmt::format("of {} shards, summed exactly", config.virtual_shards)
                                 : config.wire,
@@ -67,7 +67,7 @@ void print_headline(const RunParts& parts, std::FILE* human) {
   tell(human,
        fmt::format("{}: {} parameters, {} ({} of {}), batch {}, {} in {}, {}, {}\n", network.name(),
                    with_commas(network.parameter_count()), parts.config.data,
-                   counted(std::int64_t(parts.data->train->size()), "training sample"),
+                   counted(std::int64_t(parts.data->train->whole_size()), "training sample"),
                    network.input_shape().to_string(), parts.config.batch, counted(steps, "step"),
                    counted(parts.config.epochs, "epoch"),
                    precision_name(parts.model->options().precision), counted(threads(), "thread")));
@@ -85,6 +85,7 @@ nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer) {
                            {"train_loss", nullptr},
                            {"images_per_s", trainer.images_per_s()},
                            {"wall_s", trainer.time().wall_s()},
+                           {"read_s", parts.read_s},
                            {"epochs", state.epochs},
                            {"steps", state.updates},
                            {"workers", parts.workers->size()},

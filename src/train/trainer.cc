@@ -36,6 +36,10 @@ Trainer::Trainer(const TrainConfig& config, Parts parts, RunState start,
     for (int i = 0; i < workers; ++i) balance_.weights[std::size_t(i)] = before(i + 1) - before(i);
   }
   parts_.worker.watch(parts_.allreduce != nullptr);
+  if (parts_.workers.size() > 1)
+    parts_.workers.comm().run([&](Communicator& communicator) {
+      arrivals_ = std::make_unique<Arrivals>(communicator);
+    });
   take_share();
 }
 
@@ -65,6 +69,7 @@ bool Trainer::step() {
       .update = state_.updates + 1};
   const double compute_s = parts_.time.compute_s();
   const Outcome outcome = parts_.worker.step(*batch, shards_of(global), global, rate);
+  if (arrivals_) arrivals_->stamp(parts_.workers.runtime().now_s());
   own_.compute_s += parts_.time.compute_s() - compute_s;
   // Now, since the weights are still those that the step was made with.
   if (parts_.worker.not_finite() && failure_.empty())
@@ -216,6 +221,7 @@ void Trainer::finish_epoch(std::optional<Score> test) {
   text += fmt::format("  {} images/s  {}  {}", with_commas(std::uint64_t(images_per_s())),
                       record.data.to_string(), duration_text(record.seconds));
   say(text);
+  blame();
   state_.history.push_back(record);
   ++state_.epochs;
   state_.steps = 0;
@@ -251,6 +257,15 @@ DataLedger Trainer::all_seen() {
   DataLedger all(times.size());
   all.set_times(times);
   return all;
+}
+
+// Who kept the others waiting in the epoch, if somebody did.
+void Trainer::blame() {
+  if (!arrivals_) return;
+  std::vector<Blame> blames;
+  parts_.workers.comm().run(
+      [&](Communicator& communicator) { blames = arrivals_->settle(communicator); });
+  if (const std::string line = blame_line(blames); !line.empty()) say(line);
 }
 
 std::string Trainer::describe(const NotFinite& found) const {

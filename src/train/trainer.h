@@ -11,6 +11,7 @@
 
 #include "data/loader.h"
 #include "sync/allreduce_strategy.h"
+#include "sync/arrivals.h"
 #include "train/balance.h"
 #include "train/config.h"
 #include "train/data_ledger.h"
@@ -95,6 +96,7 @@ class Trainer {
   [[noreturn]] void fail();
   std::string describe(const NotFinite& found) const;
   DataLedger all_seen();
+  void blame();
   void merge_buffers();
   void say(const std::string& line);
   void show();
@@ -114,6 +116,7 @@ class Trainer {
   int last_pulse_ = 0;
   double last_pulse_s_ = 0;
   bool planned_ = false;  // how gradients travel
+  std::unique_ptr<Arrivals> arrivals_;  // null: alone
   Progress progress_;
   std::int64_t images_ = 0;  // trained on by all workers, in this process
   double epoch_start_s_ = 0;
