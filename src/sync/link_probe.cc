@@ -73,17 +73,10 @@ std::vector<LinkPoint> measure(Communicator& communicator, int to,
   return points;
 }
 
-}  // namespace
-
-std::vector<std::size_t> probe_sizes(std::size_t most_bytes) {
-  std::vector<std::size_t> sizes;
-  for (std::size_t size = 1; size <= most_bytes; size *= 4) sizes.push_back(size);
-  if (sizes.back() != most_bytes) sizes.push_back(most_bytes);
-  return sizes;
-}
-
-LinkFit fit_link(std::span<const LinkPoint> points) {
-  // Minimises the sum over (alpha / t + (s / t) * inverse - 1)^2 of alpha and inverse = 1 / beta.
+// The slope of the line with the least squares of relative errors, whatever it is at zero bytes:
+// the seconds that one more byte takes. Zero where the points give none.
+double seconds_per_byte(std::span<const LinkPoint> points) {
+  // Minimises the sum over (a * constant + b * slope - 1)^2, with a = 1 / t and b = s / t.
   double aa = 0, ab = 0, bb = 0, a1 = 0, b1 = 0;
   for (const LinkPoint& point : points) {
     const double a = 1 / point.seconds, b = double(point.bytes) / point.seconds;
@@ -94,18 +87,38 @@ LinkFit fit_link(std::span<const LinkPoint> points) {
     b1 += b;
   }
   const double determinant = aa * bb - ab * ab;
-  LinkFit fit{0, 1};
-  for (const LinkPoint& point : points)
-    fit.beta_bytes_per_s = std::max(fit.beta_bytes_per_s, point.bytes_per_s());
-  if (points.empty()) return fit;
-  if (std::fabs(determinant) <= 1e-12 * aa * bb) {
-    fit.alpha_s = a1 / aa;
-    return fit;
+  if (std::fabs(determinant) <= 1e-12 * aa * bb) return 0;
+  return std::max((b1 * aa - a1 * ab) / determinant, 0.0);
+}
+
+}  // namespace
+
+std::vector<std::size_t> probe_sizes(std::size_t most_bytes) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t size = 1; size <= most_bytes; size *= 4) sizes.push_back(size);
+  if (sizes.back() != most_bytes) sizes.push_back(most_bytes);
+  return sizes;
+}
+
+LinkFit fit_link(std::span<const LinkPoint> points) {
+  if (points.empty()) return {0, 1};
+  // The large sizes: the largest and those of at least a hundredth of it.
+  const std::size_t least_bytes = points.back().bytes / 100;
+  const auto large = std::find_if(points.begin(), points.end(), [&](const LinkPoint& point) {
+    return point.bytes >= least_bytes;
+  });
+  double slope = seconds_per_byte({large, points.end()});
+  if (slope == 0) slope = 1 / std::max(points.back().bytes_per_s(), 1.0);
+  // Of small messages the bytes take less than half of the time: the mean of the rest.
+  double rest_s = 0;
+  int small = 0;
+  for (const LinkPoint& point : points) {
+    const double bytes_s = double(point.bytes) * slope;
+    if (bytes_s > point.seconds / 2 && small > 0) break;
+    rest_s += std::max(point.seconds - bytes_s, 0.0);
+    ++small;
   }
-  fit.alpha_s = std::max((a1 * bb - b1 * ab) / determinant, 0.0);
-  const double inverse = (b1 * aa - a1 * ab) / determinant;
-  if (inverse > 0) fit.beta_bytes_per_s = 1 / inverse;
-  return fit;
+  return {rest_s / small, 1 / slope};
 }
 
 std::vector<LinkCurve> probe_links(Communicator& communicator, const ProbeOptions& options) {

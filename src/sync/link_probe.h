@@ -24,8 +24,10 @@ struct LinkFit {
   double seconds(double bytes) const { return alpha_s + bytes / beta_bytes_per_s; }
 };
 
-// The line with the least squares of relative errors: otherwise the largest messages alone would
-// decide, and alpha would be noise.
+// beta is what large messages get for one more byte, and alpha what small ones take beside their
+// bytes: each is taken where it decides. One line through all sizes would be bent by what lies
+// between them: a shaper lets a burst pass at once, which makes middle sizes look faster than the
+// link is. `points` in the order of their sizes.
 LinkFit fit_link(std::span<const LinkPoint> points);
 
 struct LinkCurve {

@@ -30,6 +30,25 @@ TEST(LinkProbeTest, TheFitFindsTheLineAlsoWithNoise) {
   EXPECT_NEAR(fit.beta_bytes_per_s, 1.2e8, 3e6);
 }
 
+// A shaper lets the first 128 KiB pass at 2 GB/s.
+TEST(LinkProbeTest, ABurstThatPassesAtOnceIsNotTheLinksSpeed) {
+  std::vector<LinkPoint> points;
+  for (std::size_t size : probe_sizes(1 << 24)) {
+    const double burst = std::min<double>(double(size), 131072);
+    points.push_back({size, 60e-6 + burst / 2e9 + (double(size) - burst) / 1.25e8});
+  }
+  const LinkFit fit = fit_link(points);
+  EXPECT_NEAR(fit.alpha_s, 60e-6, 5e-6);
+  EXPECT_NEAR(fit.beta_bytes_per_s, 1.25e8, 0.5e6);
+}
+
+TEST(LinkProbeTest, OnePointIsEnoughForALine) {
+  const LinkPoint one{1000, 1e-3};
+  const LinkFit fit = fit_link({&one, 1});
+  EXPECT_NEAR(fit.seconds(1000), 1e-3, 1e-6);
+  EXPECT_GT(fit.beta_bytes_per_s, 0);
+}
+
 TEST(LinkProbeTest, SizesEndWithTheLargest) {
   EXPECT_EQ(probe_sizes(1), (std::vector<std::size_t>{1}));
   EXPECT_EQ(probe_sizes(20), (std::vector<std::size_t>{1, 4, 16, 20}));

@@ -1,8 +1,8 @@
 // Ranks that mpirun or srun started, with messages through MPI: for HPC fabrics, shared memory and
 // Slurm. Open MPI makes progress only inside calls into it, so whoever waits drives it: spins
-// briefly, then yields, then sleeps ever longer (up to a millisecond). It cannot survive a dead
-// rank: mpirun then ends the whole job and names the rank. A rank that stops answering shows by the
-// deadline of the wait.
+// briefly, then yields, then sleeps ever longer (up to a fiftieth of what it has waited). It cannot
+// survive a dead rank: mpirun then ends the whole job and names the rank. A rank that stops
+// answering shows by the deadline of the wait.
 #pragma once
 
 #include <memory>
