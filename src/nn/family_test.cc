@@ -29,9 +29,11 @@ struct Contract {
 // wrong kernel moves them by 100 and more.
 std::vector<Contract> contracts() {
   std::vector<Contract> list = {
-      {"onednn_f32", [] { return make_onednn_family(Precision::f32); }, 1e-4, 2e-3}};
+      {"onednn_f32", [] { return make_onednn_family({}); }, 1e-4, 2e-3},
+      {"onednn_fixed", [] { return make_onednn_family({.fixed_algorithms = true}); }, 1e-4, 2e-3}};
   if (cpu().avx512)
-    list.push_back({"onednn_bf16", [] { return make_onednn_family(Precision::bf16); }, 0.03, 0.3});
+    list.push_back({"onednn_bf16", [] { return make_onednn_family({.products = Precision::bf16}); },
+                    0.03, 0.3});
   if (cpu().amx_works) list.push_back({"amx", [] { return make_amx_family(); }, 0.03, 0.3});
   return list;
 }

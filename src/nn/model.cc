@@ -17,14 +17,16 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t(2) << 20;
 
-std::unique_ptr<Family> make_family(Precision precision) {
-  if (precision == Precision::f32) return make_onednn_family(precision);
+std::unique_ptr<Family> make_family(const ModelOptions& options) {
+  const OnednnOptions onednn{.products = options.precision,
+                             .fixed_algorithms = options.fixed_algorithms};
+  if (options.precision == Precision::f32) return make_onednn_family(onednn);
   if (cpu().amx_works) return make_amx_family();
   if (!cpu().avx512)
     throw ConfigError(
         "--precision bf16: this CPU has neither AMX nor AVX-512; use --precision f32");
   spdlog::warn("this CPU has no AMX: bf16 works, but is not faster than --precision f32");
-  return make_onednn_family(precision);
+  return make_onednn_family(onednn);
 }
 
 }  // namespace
@@ -61,7 +63,7 @@ class Model::Arena {
 Model::Model(Network network, ModelOptions options)
     : network_(std::move(network)), options_(options), arena_(std::make_unique<Arena>()) {
   set_threads(options_.threads);
-  family_ = make_family(options_.precision);
+  family_ = make_family(options_);
   parameters_ = std::make_unique<Parameters>(network_, *family_, options_.batch);
   parameters_->initialize(network_, options_.seed);
 }

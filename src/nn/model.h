@@ -31,6 +31,9 @@ struct ModelOptions {
   // whose models have the same network and family of kernels, and call it once per batch norm in
   // forward and once in backward, whatever the batch. It outlives the model.
   StatisticsExchange* exchange = nullptr;
+  // Kernels are chosen by sizes and never by timing: the same bits in every run and process, given
+  // the same batch and threads (the AMX family's do not even depend on threads).
+  bool fixed_algorithms = false;
 };
 
 // What a batch showed. Sums, so that batches and workers add up exactly.

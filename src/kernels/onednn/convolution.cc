@@ -197,9 +197,14 @@ class TimingMemory {
   std::vector<float> source_, target_, weights_, bias_, scratch_;
 };
 
-// `make(algorithm)` builds the pass; the tuner decides which one stays.
+// Whether Winograd's algorithm is the faster one as a rule, where it fits.
+bool favours_winograd(const OpSpec& spec) {
+  return spec.inputs[0].channels >= 64 && spec.output.channels >= 64 && spec.output.area() >= 16;
+}
+
+// `make(algorithm)` builds the pass; the tuner, if there is one, decides which one stays.
 template <typename Make>
-Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner& tuner,
+Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner* tuner,
            const Geometry& g, Make&& make) {
   // oneDNN 2.6's Winograd is wrong in backward-data where the padding after differs from that
   // before.
@@ -208,19 +213,20 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
       padding_after(spec.inputs[0].width, spec.output.width, layer) == layer.padding;
   const bool winograd_fits = layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 &&
                              !spec.first && even_padding && g.factor == Memory::data_type::f32;
-  if (!winograd_fits) return make(Algorithm::convolution_direct);
+  if (!winograd_fits || (!tuner && !favours_winograd(spec)))
+    return make(Algorithm::convolution_direct);
   const std::string key = tuner_key(name, layer, spec);
-  if (spec.batch != spec.tuning_batch) {
-    if (tuner.recall(key, kDirect) != kWinograd) return make(Algorithm::convolution_direct);
+  if (tuner && spec.batch != spec.tuning_batch) {
+    if (tuner->recall(key, kDirect) != kWinograd) return make(Algorithm::convolution_direct);
   }
   try {
     Pass winograd = make(Algorithm::convolution_winograd);
-    if (spec.batch != spec.tuning_batch) return winograd;
+    if (!tuner || spec.batch != spec.tuning_batch) return winograd;
     Pass direct = make(Algorithm::convolution_direct);
     TimingMemory memory(g.source, g.target, stored_weights(g));
     const Tuner::Candidate candidates[] = {{kDirect, [&] { return memory.time(direct); }},
                                            {kWinograd, [&] { return memory.time(winograd); }}};
-    return tuner.choose(key, candidates) == kWinograd ? std::move(winograd) : std::move(direct);
+    return tuner->choose(key, candidates) == kWinograd ? std::move(winograd) : std::move(direct);
   } catch (const dnnl::error&) {  // oneDNN has no Winograd for these sizes
     return make(Algorithm::convolution_direct);
   }
@@ -229,7 +235,7 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
 }  // namespace
 
 std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec,
-                                     Precision products, Tuner& tuner) {
+                                     Precision products, Tuner* tuner) {
   const Geometry g = geometry(layer, spec, products, spec.batch);
   const Desc stored = stored_weights(geometry(layer, spec, products, spec.tuning_batch));
   ProductPasses passes;

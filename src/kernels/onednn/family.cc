@@ -1,6 +1,7 @@
 #include "kernels/onednn/family.h"
 
 #include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
 
 #include "base/check.h"
 #include "kernels/cpu.h"
@@ -20,8 +21,9 @@ std::string machine_name() {
 
 class OnednnFamily : public Family {
  public:
-  explicit OnednnFamily(Precision products)
-      : products_(products), tuner_(default_tuner_file(), machine_name()) {}
+  explicit OnednnFamily(const OnednnOptions& options) : products_(options.products) {
+    if (!options.fixed_algorithms) tuner_.emplace(default_tuner_file(), machine_name());
+  }
 
   std::string name() const override { return "oneDNN " + precision_name(products_); }
 
@@ -64,7 +66,7 @@ class OnednnFamily : public Family {
     return nullptr;
   }
   Bound bind(const Convolution& layer, const OpSpec& spec) const {
-    return onednn::make_convolution(layer, spec, products_, tuner_);
+    return onednn::make_convolution(layer, spec, products_, tuner_ ? &*tuner_ : nullptr);
   }
   Bound bind(const BatchNorm& layer, const OpSpec& spec) const {
     return onednn::make_batch_norm(layer, spec);
@@ -92,13 +94,13 @@ class OnednnFamily : public Family {
   }
 
   Precision products_;
-  mutable Tuner tuner_;
+  mutable std::optional<Tuner> tuner_;
 };
 
 }  // namespace
 
-std::unique_ptr<Family> make_onednn_family(Precision products) {
-  return std::make_unique<OnednnFamily>(products);
+std::unique_ptr<Family> make_onednn_family(const OnednnOptions& options) {
+  return std::make_unique<OnednnFamily>(options);
 }
 
 }  // namespace convoy
