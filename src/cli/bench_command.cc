@@ -13,7 +13,9 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "cli/bench_allreduce.h"
+#include "cli/bench_workers.h"
 #include "cli/command.h"
+#include "cli/ranks.h"
 #include "kernels/parallel.h"
 #include "kernels/peak.h"
 #include "nn/model.h"
@@ -30,6 +32,8 @@ struct Options {
   int batch = 128;
   std::string precision = "auto";
   int threads = 0;
+  int workers = 1;
+  std::string transport;
   double seconds = 5;
   int steps = 0;
   bool layers = false;
@@ -95,6 +99,17 @@ Measurement measure(Model& model, const Options& options) {
   return measured;
 }
 
+// The same between workers, of which this is one.
+Measurement measure(Model& model, const Options& options, World world) {
+  const Batch part = synthetic_batch(model.network(), model.options().batch);
+  Measurement measured;
+  measured.step_s = time_worker_steps(
+      world, model,
+      {.part = part, .global = options.batch, .seconds = options.seconds, .steps = options.steps});
+  std::sort(measured.step_s.begin(), measured.step_s.end());
+  return measured;
+}
+
 // A step is forward, backward-data and backward-weights of every layer, the first layer's
 // backward-data left out.
 double step_operations(const Network& network, int batch) {
@@ -135,6 +150,25 @@ void print_layers(const Model& model, const Measurement& measured) {
              measured.update_s * 1e3);
 }
 
+// Of workers: the whole batch, and no layers.
+nlohmann::json answer(const Model& model, const Measurement& measured, const Options& options) {
+  const Network& network = model.network();
+  return {{"model", network.name()},
+          {"input", network.input_shape().to_string()},
+          {"batch", options.batch},
+          {"precision", precision_name(model.options().precision)},
+          {"family", model.family().name()},
+          {"threads", threads()},
+          {"workers", options.workers},
+          {"steps", measured.step_s.size()},
+          {"images_per_s", options.batch / measured.median()},
+          {"images_per_s_best", options.batch / measured.best()},
+          {"step_ms", measured.median() * 1e3},
+          {"step_ms_best", measured.best() * 1e3},
+          {"gflops", step_operations(network, options.batch) / measured.median() / 1e9},
+          {"peak_rss_bytes", peak_rss_bytes()}};
+}
+
 nlohmann::json answer(const Model& model, const Measurement& measured) {
   const Network& network = model.network();
   const int batch = model.options().batch;
@@ -157,6 +191,7 @@ nlohmann::json answer(const Model& model, const Measurement& measured) {
           {"precision", precision_name(model.options().precision)},
           {"family", model.family().name()},
           {"threads", threads()},
+          {"workers", 1},
           {"steps", measured.step_s.size()},
           {"images_per_s", batch / measured.median()},
           {"images_per_s_best", batch / measured.best()},
@@ -170,26 +205,65 @@ nlohmann::json answer(const Model& model, const Measurement& measured) {
           {"layers", layers}};
 }
 
-void run(const Options& options) {
-  if (std::isnan(options.seconds)) throw ConfigError("--seconds must be a number, not nan");
+Model make_bench_model(const Options& options) {
   const Shape input = options.input.empty() ? zoo_default_input(options.model)
                                             : parse_shape(options.input, "--input");
   const int classes = options.classes > 0 ? options.classes : input.height > 64 ? 1000 : 10;
-  const Precision precision = parse_precision(options.precision);
-  Model model(make_network(options.model, input, classes),
-              {.batch = options.batch, .precision = precision, .threads = options.threads});
-  fmt::print("{} {} ({} classes), batch {}, {} ({}), {} thread{}\n", options.model,
-             input.to_string(), classes, options.batch, precision_name(precision),
-             model.family().name(), threads(), threads() == 1 ? "" : "s");
+  return Model(make_network(options.model, input, classes),
+               {.batch = options.batch / options.workers,
+                .precision = parse_precision(options.precision),
+                .threads = options.threads});
+}
+
+void print_case(const Options& options, const Model& model) {
+  const Network& network = model.network();
+  fmt::print("{} {} ({} classes), batch {}{}, {} ({}), {} thread{}\n", options.model,
+             network.input_shape().to_string(), network.classes(), options.batch,
+             options.workers > 1
+                 ? fmt::format(" = {} x {}", options.workers, options.batch / options.workers)
+                 : "",
+             precision_name(model.options().precision), model.family().name(), threads(),
+             threads() == 1 ? "" : "s");
+}
+
+void print_speed(const Options& options, const Measurement& measured) {
+  fmt::print("{:.1f} images/s (best {:.1f}), {:.2f} ms a step (best {:.2f}) over {} step{}",
+             options.batch / measured.median(), options.batch / measured.best(),
+             measured.median() * 1e3, measured.best() * 1e3, measured.step_s.size(),
+             measured.step_s.size() == 1 ? "" : "s");
+}
+
+void run_worker(const Options& options, World world) {
+  const bool leads = world.transport.rank() == 0;
+  Model model = make_bench_model(options);
+  if (leads) print_case(options, model);
+  const Measurement measured = measure(model, options, world);
+  if (!leads) return;
+  print_speed(options, measured);
+  fmt::print("\n");
+  if (options.json) print_answer(answer(model, measured, options));
+}
+
+void run(const Options& options) {
+  if (std::isnan(options.seconds)) throw ConfigError("--seconds must be a number, not nan");
+  if (options.workers > 1) {
+    if (options.batch % options.workers != 0)
+      throw ConfigError("--batch {} cannot be divided among --workers {}: choose a multiple",
+                        options.batch, options.workers);
+    if (options.layers) throw ConfigError("--layers is for one worker: leave it or --workers away");
+    return run_ranks(
+        {.size = options.workers, .transport = options.transport, .size_flag = "--workers"},
+        [&](World world) { run_worker(options, world); });
+  }
+  Model model = make_bench_model(options);
+  print_case(options, model);
   const Measurement measured = measure(model, options);
   const double operations = step_operations(model.network(), options.batch);
   if (options.layers) print_layers(model, measured);
+  print_speed(options, measured);
   fmt::print(
-      "{:.1f} images/s (best {:.1f}), {:.2f} ms a step (best {:.2f}) over {} step{}; {:.0f} "
-      "GFLOP/s, {:.0f} % of the {:.0f} that a "
-      "matrix product reaches here; peak memory {:.0f} MiB\n",
-      options.batch / measured.median(), options.batch / measured.best(), measured.median() * 1e3,
-      measured.best() * 1e3, measured.step_s.size(), measured.step_s.size() == 1 ? "" : "s",
+      "; {:.0f} GFLOP/s, {:.0f} % of the {:.0f} that a matrix product reaches here; peak memory "
+      "{:.0f} MiB\n",
       operations / measured.median() / 1e9,
       100 * operations / measured.median() / 1e9 / measured.peak_gflops, measured.peak_gflops,
       double(peak_rss_bytes()) / (1 << 20));
@@ -213,8 +287,13 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   step->add_option("--precision", options->precision, "auto, f32 or bf16")->capture_default_str();
-  step->add_option("--threads", options->threads, "Threads; 0: all cores")
+  step->add_option("--threads", options->threads, "Threads of each worker; 0: all cores")
       ->check(CLI::Range(0, 4096));
+  step->add_option("--workers", options->workers, "Processes that share every batch")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  step->add_option("--transport", options->transport, "Between workers: inproc, shm or zmq")
+      ->check(CLI::IsMember({"inproc", "shm", "zmq"}));
   step->add_option("--seconds", options->seconds, "How long to measure")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 3600.0));
@@ -223,8 +302,9 @@ void add_bench_command(CLI::App& app) {
   step->add_flag("--layers", options->layers, "Print the time of each layer and pass");
   step->add_flag("--json", options->json, "End with one JSON object on one line");
   step->footer(
-      "Example: convoy bench step --model resnet18 --input 3x32x32 --batch 128 --precision f32 "
-      "--threads 2 --layers");
+      "Examples:\n  convoy bench step --model resnet18 --input 3x32x32 --batch 128 --precision f32 "
+      "--threads 2 --layers\n"
+      "  convoy bench step --model vgg16 --input 3x32x32 --batch 64 --workers 2 --threads 1");
   step->callback([options] { run(*options); });
   add_bench_allreduce(*bench);
   bench->footer(

@@ -37,8 +37,9 @@ std::string one_line(std::string text) {
 // `lost` is the peer whose loss is the cause, if one is.
 int complain(int code, const std::string& text, int lost = -1) {
   std::fflush(stdout);
-  report_failure(one_line(text), lost);
-  tell(stderr, fmt::format("convoy: {}\n", one_line(text)));
+  // A launcher says it, once for all ranks.
+  if (!report_failure(one_line(text), lost))
+    tell(stderr, fmt::format("convoy: {}\n", one_line(text)));
   return code;
 }
 
@@ -144,6 +145,7 @@ int run_program(int argc, const char* const* argv) {
   add_launch_command(app);
   add_net_command(app);
   add_replay_command(app);
+  add_study_command(app);
   return run(app, argc, argv);
 }
 

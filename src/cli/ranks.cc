@@ -63,7 +63,9 @@ void launch_ranks(const RankOptions& options, const std::string& transport) {
   launching.quiet = true;
   launching.tag_errors = false;  // rank 0 speaks for all
   const LaunchResult result = launch(launching);
-  if (result.code != 0) throw Ended(result.code, result.reason);
+  if (result.code == 0) return;
+  const bool own = result.code == 2 || result.code == 130;  // others are ranks that were killed
+  throw Ended(own ? result.code : 1, result.reason);
 }
 
 }  // namespace

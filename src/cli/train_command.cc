@@ -1,6 +1,8 @@
 // convoy train: trains a network, from flags or a file.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -51,12 +53,20 @@ TrainRequest make_request(const Arguments& arguments) {
   return request;
 }
 
+bool is_given(const TrainRequest& request, const std::string& name) {
+  return std::any_of(request.given.begin(), request.given.end(),
+                     [&](const ConfigField* field) { return field->name == name; });
+}
+
 // How many workers, and what between them: as asked, or as the run that goes on had it.
 RankOptions rank_options(const TrainRequest& request) {
   TrainConfig config = request.config;
-  if (!request.resume.empty() && !job_of_process() && !started_by_mpi())
+  bool said = is_given(request, "workers");
+  if (!request.resume.empty() && !job_of_process() && !started_by_mpi()) {
     config = resumed_config(stored_config(request.resume), request.config, request.given);
-  return {.size = int(config.workers),
+    said = true;
+  }
+  return {.size = said ? int(config.workers) : 0,
           .transport = config.transport,
           .hosts = config.hosts,
           .default_size = 1,
@@ -83,7 +93,7 @@ void run_simulated(const TrainRequest& request, const WorkerBody& body) {
   if (request.config.cluster.empty())
     throw ConfigError("--world sim needs --cluster FILE, which describes the cluster");
   const TrainingCluster described = read_cluster(request.config.cluster);
-  if (request.config.workers != 0 && request.config.workers != described.cluster.ranks)
+  if (is_given(request, "workers") && request.config.workers != described.cluster.ranks)
     throw ConfigError("--workers {}: {} describes {} workers: leave --workers away",
                       request.config.workers, request.config.cluster, described.cluster.ranks);
   SharedData data;
@@ -114,7 +124,8 @@ void run_train(const Arguments& arguments) {
     return;
   }
   const RankOptions ranks = rank_options(request);
-  const InterruptGuard interrupt;
+  const std::optional<Job> job = job_of_process();
+  const InterruptGuard interrupt(!job || job->rank == 0);
   std::optional<TrainResult> result;  // of the leading worker, if that is in this process
   const auto body = [&](const TrainRequest& asked, World world) {
     TrainResult own = train(asked, world, interrupt, arguments.json ? stderr : stdout);

@@ -54,7 +54,7 @@ struct TrainConfig {
   std::int64_t threads = 0;
   std::int64_t loader_threads = 1;
 
-  std::int64_t workers = 0;  // 0: as many as the job has, or one
+  std::int64_t workers = 1;
   std::string sync = "allreduce";
   std::string algorithm = "auto";
   std::string wire = "f32";

@@ -9,7 +9,7 @@ namespace convoy {
 // saved; the second ends the process at once with exit code 130. At most one lives at a time.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  explicit InterruptGuard(bool tells = true);  // the person who asks that it was heard
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;

@@ -199,9 +199,9 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   if (local.threads == 0 && local.invariant) local.threads = 1;
   if (parts.config.batch_norm == "sync" && parts.workers->size() > 1)
     parts.statistics = std::make_unique<WorkerStatistics>(*parts.workers);
-  parts.model =
-      make_model(local, *parts.data->train, prepared_batch(parts.config, parts.data->train->whole_size()),
-                 parts.statistics.get());
+  parts.model = make_model(local, *parts.data->train,
+                           prepared_batch(parts.config, parts.data->train->whole_size()),
+                           parts.statistics.get());
   parts.optimizer = make_optimizer(optimizer_options(parts.config), parts.model->parameters());
   make_loaders(parts);
   compare_workers(parts);

@@ -23,7 +23,7 @@ struct RunParts {
   TrainConfig config;
   std::unique_ptr<Workers> workers;
   std::shared_ptr<const DataSplit> data;
-  double read_s = 0;  // to open them
+  double read_s = 0;                             // to open them
   std::unique_ptr<WorkerStatistics> statistics;  // of batch norm, where all workers share them
   std::unique_ptr<Model> model;
   std::unique_ptr<Optimizer> optimizer;

@@ -37,9 +37,8 @@ Trainer::Trainer(const TrainConfig& config, Parts parts, RunState start,
   }
   parts_.worker.watch(parts_.allreduce != nullptr);
   if (parts_.workers.size() > 1)
-    parts_.workers.comm().run([&](Communicator& communicator) {
-      arrivals_ = std::make_unique<Arrivals>(communicator);
-    });
+    parts_.workers.comm().run(
+        [&](Communicator& communicator) { arrivals_ = std::make_unique<Arrivals>(communicator); });
   take_share();
 }
 

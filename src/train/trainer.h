@@ -115,7 +115,7 @@ class Trainer {
   int next_pulse_ = 1;   // of them, after which workers tell one another how they are
   int last_pulse_ = 0;
   double last_pulse_s_ = 0;
-  bool planned_ = false;  // how gradients travel
+  bool planned_ = false;                // how gradients travel
   std::unique_ptr<Arrivals> arrivals_;  // null: alone
   Progress progress_;
   std::int64_t images_ = 0;  // trained on by all workers, in this process

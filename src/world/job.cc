@@ -120,15 +120,16 @@ std::optional<Job> job_of_process() {
   return Job::from_json(text.substr(0, text.find('\n')));
 }
 
-void report_failure(const std::string& why, int lost) noexcept {
+bool report_failure(const std::string& why, int lost) noexcept {
   try {
     const int fd = job_fd();
     const std::string text = fd < 0 ? "" : read_lines(fd);
-    if (text.empty()) return;
+    if (text.empty()) return false;
     const std::string line = dump({{"why", why}, {"lost", lost}}) + "\n";
     const auto place = off_t(text.find('\n') + 1);
-    [[maybe_unused]] const ssize_t written = ::pwrite(fd, line.data(), line.size(), place);
+    return ::pwrite(fd, line.data(), line.size(), place) == ssize_t(line.size());
   } catch (const std::exception&) {  // the exit code tells the rest
+    return false;
   }
 }
 

@@ -50,9 +50,9 @@ inline constexpr const char* kJobVariable = "CONVOY_JOB_FD";
 std::optional<Job> job_of_process();
 
 // Tells the launcher why this process is about to fail, for its one line about the end of the job;
-// `lost` is the peer whose loss is the cause, -1 where it is another. Does nothing where no
-// launcher started the process.
-void report_failure(const std::string& why, int lost = -1) noexcept;
+// `lost` is the peer whose loss is the cause, -1 where it is another. False where no launcher
+// started the process.
+bool report_failure(const std::string& why, int lost = -1) noexcept;
 
 // What the process behind a Job's descriptor has reported; empty `why`: nothing.
 struct FailureReport {
