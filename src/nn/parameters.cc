@@ -69,6 +69,7 @@ Parameters::Parameters(const Network& network, const Family& family, int batch) 
   }
   values_.reset(allocate(size_));
   gradients_.reset(allocate(size_));
+  gradient_place_ = gradients_.get();
   for (const Node& node : network.nodes())
     if (std::holds_alternative<BatchNorm>(node.layer)) {
       const std::size_t padded = aligned(std::size_t(node.shape.channels));
@@ -150,6 +151,12 @@ void Parameters::initialize(const Network& network, std::uint64_t seed) {
   for (Buffer& buffer : buffers_)
     std::fill(buffer.values.begin(), buffer.values.end(),
               buffer.name.ends_with("running_var") ? 1.0f : 0.0f);
+}
+
+void Parameters::place_gradients(std::span<float> memory) {
+  CHECK(memory.size() == size_, "room for {} gradients, not {}", memory.size(), size_);
+  gradients_.reset();
+  gradient_place_ = memory.data();
 }
 
 std::string Parameters::sha256() const {

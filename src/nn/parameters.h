@@ -51,8 +51,11 @@ class Parameters {
   std::span<const Parameter> list() const { return parameters_; }  // in arena order
   std::span<float> values() { return {values_.get(), size_}; }
   std::span<const float> values() const { return {values_.get(), size_}; }
-  std::span<float> gradients() { return {gradients_.get(), size_}; }
-  std::span<const float> gradients() const { return {gradients_.get(), size_}; }
+  std::span<float> gradients() { return {gradient_place_, size_}; }
+  std::span<const float> gradients() const { return {gradient_place_, size_}; }
+  // From now on gradients lie here, in memory that outlives this (as large as gradients(), aligned
+  // to 64 bytes, zero), where other workers can reach them. Before the first batch.
+  void place_gradients(std::span<float> memory);
   std::vector<Buffer>& buffers() { return buffers_; }  // in node order, mean before variance
   const std::vector<Buffer>& buffers() const { return buffers_; }
   RunningStatistics running_statistics(NodeId node);  // null where it is no batch norm
@@ -83,7 +86,8 @@ class Parameters {
   };
   std::size_t size_ = 0;
   std::unique_ptr<float[], Free> values_;
-  std::unique_ptr<float[], Free> gradients_;
+  std::unique_ptr<float[], Free> gradients_;  // null where they were placed elsewhere
+  float* gradient_place_ = nullptr;
   std::vector<Parameter> parameters_;
   std::vector<std::unique_ptr<StoredLayout>> layouts_;
   std::vector<Buffer> buffers_;
