@@ -61,6 +61,7 @@ void wait(World world, const std::string& folder) {
 
 void reduce(World world, const std::string& folder, const CommunicatorOptions& options) {
   leave_pid(world.transport, folder);
+  Communicator(world.runtime, world.transport, {.channel = 1}).barrier();  // all have started
   Communicator communicator(world.runtime, world.transport, options);
   std::vector<float> values(1 << 18);
   for (int round = 0;; ++round) {

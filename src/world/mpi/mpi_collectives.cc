@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -26,77 +26,14 @@ void expect_success(int code, const char* what) {
 
 namespace {
 
-// Who has come to an operation that takes long. One thread at a time uses it.
-class RollCall {
- public:
-  explicit RollCall(MPI_Comm world) {
-    MPI_Comm_dup(world, &comm_);
-    MPI_Comm_rank(comm_, &rank_);
-    int size = 0;
-    MPI_Comm_size(comm_, &size);
-    present_in_.resize(static_cast<std::size_t>(size));
-  }
-
-  // Tells all others that this rank is in the operation of this number.
-  void answer(std::uint64_t operation) {
-    hear();
-    for (int peer = 0; peer < std::ssize(present_in_); ++peer) {
-      if (peer == rank_) continue;
-      Answer& answer = answers_.emplace_back(Answer{operation, MPI_REQUEST_NULL});
-      MPI_Isend(&answer.operation, 1, MPI_UINT64_T, peer, 0, comm_, &answer.request);
-    }
-    for (int taken = 1; taken && !answers_.empty();) {
-      MPI_Test(&answers_.front().request, &taken, MPI_STATUS_IGNORE);
-      if (taken) answers_.pop_front();
-    }
-  }
-
-  // The ranks of which no such answer has come.
-  std::vector<int> absent(std::uint64_t operation) {
-    hear();
-    std::vector<int> ranks;
-    for (int peer = 0; peer < std::ssize(present_in_); ++peer)
-      if (peer != rank_ && present_in_[static_cast<std::size_t>(peer)] < operation)
-        ranks.push_back(peer);
-    return ranks;
-  }
-
- private:
-  struct Answer {
-    std::uint64_t operation;
-    MPI_Request request;
-  };
-
-  void hear() {
-    for (;;) {
-      int is_there = 0;
-      MPI_Status status;
-      MPI_Iprobe(MPI_ANY_SOURCE, 0, comm_, &is_there, &status);
-      if (!is_there) return;
-      MPI_Recv(&present_in_[static_cast<std::size_t>(status.MPI_SOURCE)], 1, MPI_UINT64_T,
-               status.MPI_SOURCE, 0, comm_, MPI_STATUS_IGNORE);
-    }
-  }
-
-  MPI_Comm comm_ = MPI_COMM_NULL;
-  int rank_ = 0;
-  std::vector<std::uint64_t> present_in_;  // by rank, the last operation that it was heard from in
-  std::deque<Answer> answers_;             // stay in place: MPI holds on to them
-};
-
 // Ends the job, with a reason, if it is not called off in time: MPI's blocking calls know no
-// deadline. At half of the time it answers the roll call, so that at its end those are known who
-// did not come.
+// deadline. Until then it keeps in touch with the other ranks, which its rank cannot.
 class Watchdog {
  public:
-  struct Watched {
-    RollCall& roll_call;
-    std::uint64_t number;
-    std::string text;
-  };
-
-  Watchdog(double timeout_s, Watched watched)
-      : thread_([this, timeout_s, watched = std::move(watched)] { watch(timeout_s, watched); }) {}
+  Watchdog(double timeout_s, Presence& presence, std::string what)
+      : presence_(presence), thread_([this, timeout_s, what = std::move(what)] {
+          watch(std::min(timeout_s, 1e8), what);
+        }) {}
   ~Watchdog() {
     {
       std::lock_guard lock(mutex_);
@@ -107,22 +44,24 @@ class Watchdog {
   }
 
  private:
-  void watch(double timeout_s, const Watched& watched) {
+  void watch(double timeout_s, const std::string& what) {
+    const double end_s = now_s() + timeout_s;
     std::unique_lock lock(mutex_);
-    const std::chrono::duration<double> half(std::min(timeout_s, 1e8) / 2);
-    const auto is_off = [this] { return is_off_; };
-    if (called_off_.wait_for(lock, half, is_off)) return;
-    watched.roll_call.answer(watched.number);
-    if (called_off_.wait_for(lock, half, is_off)) return;
-    const std::vector<int> absent = watched.roll_call.absent(watched.number);
+    for (double left_s = timeout_s; left_s > 0; left_s = end_s - now_s()) {
+      const std::chrono::duration<double> pause(std::min(left_s, kTellEvery_s));
+      if (called_off_.wait_for(lock, pause, [this] { return is_off_; })) return;
+      presence_.keep_in_touch();
+    }
+    const std::vector<int> absent = presence_.absent(timeout_s / 2);
     const std::string why = absent.empty()
                                 ? "every rank came, and yet it did not end"
                                 : fmt::format("rank{} {} never came", absent.size() > 1 ? "s" : "",
                                               fmt::join(absent, ", "));
-    tell(stderr, fmt::format("convoy: {}: {} within {} s\n", watched.text, why, timeout_s));
+    tell(stderr, fmt::format("convoy: {}: {} within {} s\n", what, why, timeout_s));
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
 
+  Presence& presence_;
   std::mutex mutex_;
   std::condition_variable called_off_;
   bool is_off_ = false;
@@ -135,7 +74,7 @@ constexpr std::size_t kLargeBytes = 64 << 10;
 // Gbit/s takes twice the ring's time).
 class MpiCollectives : public NativeCollectives {
  public:
-  explicit MpiCollectives(MPI_Comm world) : roll_call_(world) {
+  MpiCollectives(MPI_Comm world, Presence& presence) : presence_(presence) {
     MPI_Comm_dup(world, &small_);
     force_ring(true);
     MPI_Comm_dup(world, &large_);
@@ -154,8 +93,8 @@ class MpiCollectives : public NativeCollectives {
  private:
   void all_reduce(void* values, std::size_t count, std::size_t width, MPI_Datatype type, MPI_Op op,
                   double timeout_s) {
-    const Watchdog watchdog(timeout_s, {roll_call_, ++operations_,
-                                        fmt::format("MPI_Allreduce ({} bytes)", count * width)});
+    const Watchdog watchdog(timeout_s, presence_,
+                            fmt::format("MPI_Allreduce ({} bytes)", count * width));
     MPI_Comm comm = count * width >= kLargeBytes ? large_ : small_;
     constexpr std::size_t kMostAtOnce = 1 << 28;  // counts are int
     for (std::size_t begin = 0; begin < count; begin += kMostAtOnce) {
@@ -182,16 +121,15 @@ class MpiCollectives : public NativeCollectives {
     MPI_T_finalize();
   }
 
-  RollCall roll_call_;
-  std::uint64_t operations_ = 0;
+  Presence& presence_;
   MPI_Comm small_ = MPI_COMM_NULL;
   MPI_Comm large_ = MPI_COMM_NULL;
 };
 
 }  // namespace
 
-std::unique_ptr<NativeCollectives> make_mpi_collectives(MPI_Comm world) {
-  return std::make_unique<MpiCollectives>(world);
+std::unique_ptr<NativeCollectives> make_mpi_collectives(MPI_Comm world, Presence& presence) {
+  return std::make_unique<MpiCollectives>(world, presence);
 }
 
 }  // namespace convoy

@@ -23,7 +23,7 @@ namespace convoy {
 
 namespace {
 
-class MpiTransport : public Transport {
+class MpiTransport : public Transport, private Presence {
  public:
   // Takes a communicator of its own from `comm`.
   MpiTransport(MPI_Comm comm, bool crowded) : crowded_(crowded) {
@@ -34,7 +34,7 @@ class MpiTransport : public Transport {
     MPI_Comm_size(comm_, &size_);
     sightings_.resize(size_);
     listen();
-    natives_ = make_mpi_collectives(comm);
+    natives_ = make_mpi_collectives(comm, *this);
   }
 
   // Its communicators stay until MPI ends: freeing them is for all ranks at once.
@@ -79,7 +79,7 @@ class MpiTransport : public Transport {
           has_stuck_send_ = true;
           return;
         }
-        keep_in_touch(backoff);
+        if (backoff.waited_s() > kTellEvery_s) keep_in_touch();
         backoff.pass(mutex_, woken_, [] { return false; });
       }
     }
@@ -98,8 +98,7 @@ class MpiTransport : public Transport {
 
   std::optional<Sighting> last_seen(int rank) override {
     if (rank == rank_) return Sighting{position_, 0};
-    hear();
-    if (now_s() > told_s_ + kTellEvery_s) tell_position();  // who asks may be asked for, too
+    keep_in_touch();  // who asks may be asked for, too
     if (!sightings_[rank].known) return std::nullopt;
     return Sighting{sightings_[rank].position, now_s() - sightings_[rank].heard_s};
   }
@@ -130,7 +129,8 @@ class MpiTransport : public Transport {
     for (;;) {
       for (const Ticket ticket : tickets)
         if (std::optional<Completion> done = test(ticket)) return done;
-      keep_in_touch(backoff);
+      hear();
+      if (backoff.waited_s() > kTellEvery_s) keep_in_touch();
       if (heed == Heed::wake && take_wake()) return std::nullopt;
       if (backoff.is_over()) return std::nullopt;
       backoff.pass(mutex_, woken_, [&] { return heed == Heed::wake && is_woken_; });
@@ -156,8 +156,6 @@ class MpiTransport : public Transport {
   };
   static constexpr std::uint64_t kLeft =
       ~std::uint64_t{0};  // as a sequence: the rank has ended its work
-  static constexpr double kTellEvery_s =
-      0.25;  // how often a rank that waits or asks says where it is
   static constexpr double kGiveUp_s = 1;
   static constexpr double kOvertaken_s = 0.05;
 
@@ -256,10 +254,20 @@ class MpiTransport : public Transport {
   // What it sent before may come after this, in another communicator: not at once.
   bool has_left(int peer) const { return now_s() > sightings_[peer].left_s + kOvertaken_s; }
 
-  // Hears where the others are; who waits for long says so himself.
-  void keep_in_touch(const Backoff& backoff) {
+  void keep_in_touch() override {
     hear();
-    if (backoff.waited_s() > kTellEvery_s && now_s() > told_s_ + kTellEvery_s) tell_position();
+    if (now_s() > told_s_ + kTellEvery_s) tell_position();
+  }
+
+  std::vector<int> absent(double silent_s) override {
+    std::vector<int> behind, silent;
+    for (int peer = 0; peer < size_; ++peer) {
+      const Heard& heard = sightings_[peer];
+      if (peer == rank_ || (heard.known && heard.position.sequence >= position_.sequence)) continue;
+      behind.push_back(peer);
+      if (!heard.known || now_s() > heard.heard_s + silent_s) silent.push_back(peer);
+    }
+    return silent.empty() ? behind : silent;
   }
 
   // Small messages, which MPI takes over at once.
