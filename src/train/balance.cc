@@ -12,22 +12,21 @@ namespace {
 constexpr double kWorthwhile = 1.05;
 constexpr int kMostWeight = 1'000'000;
 
+constexpr double kDiffers = 1.5;  // shares by this factor say something about each other's costs
+
 // Seconds of a step, by the worker that takes longest.
-double slowest_s(int batch, std::span<const int> weights, std::span<const double> speeds) {
+double slowest_s(int batch, std::span<const int> weights, std::span<const StepCost> costs) {
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   double worst = 0;
   for (std::size_t i = 0; i < weights.size(); ++i)
-    worst = std::max(worst, batch * weights[i] / total / speeds[i]);
+    worst = std::max(worst, costs[i].seconds(batch * weights[i] / total));
   return worst;
 }
 
-std::vector<double> with_unknown(std::span<const double> speeds) {
-  std::vector<double> known(speeds.begin(), speeds.end());
-  const double sum = std::accumulate(known.begin(), known.end(), 0.0);
-  const auto count = std::count_if(known.begin(), known.end(), [](double s) { return s > 0; });
-  for (double& speed : known)
-    if (speed <= 0) speed = count > 0 ? sum / double(count) : 1.0;
-  return known;
+// Samples that a worker can do in so many seconds.
+int within(const StepCost& cost, double seconds, int most) {
+  const double samples = (seconds - cost.per_step_s()) / cost.per_sample_s();
+  return int(std::clamp(samples, 0.0, double(most)));
 }
 
 }  // namespace
@@ -67,34 +66,60 @@ BatchShare share_of(std::span<const int> weights, int worker) {
       .from = from, .to = from + *own, .size = std::accumulate(weights.begin(), weights.end(), 0)};
 }
 
-std::vector<int> balanced(int batch, std::span<const double> speeds) {
-  const std::vector<double> known = with_unknown(speeds);
-  const double sum = std::accumulate(known.begin(), known.end(), 0.0);
-  const int least = batch >= int(known.size()) ? 1 : 0;
+void StepCost::see(double samples, double seconds) {
+  if (samples <= 0 || seconds <= 0) return;
+  const bool differs = latest_.samples > 0 && (samples > kDiffers * latest_.samples ||
+                                               latest_.samples > kDiffers * samples);
+  if (differs) other_ = latest_;
+  latest_ = {samples, seconds};
+}
+
+// The line through both, unless it would fall, or begin below zero.
+double StepCost::per_step_s() const {
+  if (other_.samples == 0) return 0;
+  const double slope = (latest_.seconds - other_.seconds) / (latest_.samples - other_.samples);
+  const double start = latest_.seconds - slope * latest_.samples;
+  const double least = std::min(latest_.seconds, other_.seconds);
+  return std::clamp(start, 0.0, 0.99 * least);
+}
+
+double StepCost::per_sample_s() const { return (latest_.seconds - per_step_s()) / latest_.samples; }
+
+std::vector<int> balanced(int batch, std::span<const StepCost> costs) {
+  double low = 0, high = 0;  // of the time that a step takes
+  for (const StepCost& cost : costs) high = std::max(high, cost.seconds(batch));
+  const auto done_in = [&](double seconds) {
+    std::int64_t samples = 0;
+    for (const StepCost& cost : costs) samples += within(cost, seconds, batch);
+    return samples;
+  };
+  for (int round = 0; round < 60; ++round) {
+    const double middle = (low + high) / 2;
+    (done_in(middle) >= batch ? high : low) = middle;
+  }
   std::vector<int> shares;
-  for (const double speed : known) shares.push_back(std::max(least, int(batch * speed / sum)));
-  // What rounding left, or took too much, one by one where it changes the time of a step least.
-  const auto time = [&](std::size_t i, int samples) { return samples / known[i]; };
-  for (int left = batch - std::accumulate(shares.begin(), shares.end(), 0); left != 0;) {
-    std::size_t best = shares.size();
-    for (std::size_t i = 0; i < shares.size(); ++i) {
-      if (left < 0 && shares[i] <= least) continue;
-      if (best == shares.size() || (left > 0 ? time(i, shares[i] + 1) < time(best, shares[best] + 1)
-                                             : time(i, shares[i]) > time(best, shares[best])))
-        best = i;
-    }
-    const int change = left > 0 ? 1 : -1;
+  for (const StepCost& cost : costs) shares.push_back(within(cost, high, batch));
+  // What rounding gave too much or too little, one by one where it matters least.
+  for (int extra = std::accumulate(shares.begin(), shares.end(), 0) - batch; extra != 0;) {
+    const int change = extra > 0 ? -1 : 1;
+    const auto time_s = [&](std::size_t i) {
+      return change < 0 ? -costs[i].seconds(shares[i]) : costs[i].seconds(shares[i] + 1);
+    };
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < shares.size(); ++i)
+      if (time_s(i) < time_s(best)) best = i;
     shares[best] += change;
-    left -= change;
+    extra += change;
   }
   return shares;
 }
 
 std::vector<int> rebalanced(int batch, std::span<const int> weights,
-                            std::span<const double> speeds) {
-  const std::vector<double> known = with_unknown(speeds);
-  std::vector<int> shares = balanced(batch, known);
-  if (slowest_s(batch, weights, known) < kWorthwhile * slowest_s(batch, shares, known)) return {};
+                            std::span<const StepCost> costs) {
+  for (const StepCost& cost : costs)
+    if (!cost.known()) return {};
+  std::vector<int> shares = balanced(batch, costs);
+  if (slowest_s(batch, weights, costs) < kWorthwhile * slowest_s(batch, shares, costs)) return {};
   return shares;
 }
 

@@ -28,11 +28,17 @@ TEST(Balance, CutsABatchByWeights) {
   EXPECT_EQ(share_of(weights, 2), (BatchShare{3, 8, 8}));
 }
 
+// Workers of which each does so many images in a second, whatever its share.
+std::vector<StepCost> of_speeds(const std::vector<double>& speeds) {
+  std::vector<StepCost> costs(speeds.size());
+  for (std::size_t i = 0; i < speeds.size(); ++i) costs[i].see(100, 100 / speeds[i]);
+  return costs;
+}
+
 TEST(Balance, GivesASlowWorkerItsPart) {
-  EXPECT_THAT(balanced(210, std::vector<double>{20, 1}), ElementsAre(200, 10));
-  EXPECT_THAT(balanced(128, std::vector<double>{1000, 1}), ElementsAre(127, 1));
-  EXPECT_THAT(balanced(100, std::vector<double>{5, 0}), ElementsAre(50, 50));
-  EXPECT_THAT(balanced(2, std::vector<double>{1, 1, 1, 1}).size(), 4u);
+  EXPECT_THAT(balanced(210, of_speeds({20, 1})), ElementsAre(200, 10));
+  EXPECT_THAT(balanced(128, of_speeds({100000, 1})), ElementsAre(128, 0));
+  EXPECT_THAT(balanced(96, of_speeds({1, 1, 1})), ElementsAre(32, 32, 32));
 }
 
 TEST(Balance, AlwaysGivesTheWholeBatch) {
@@ -40,17 +46,33 @@ TEST(Balance, AlwaysGivesTheWholeBatch) {
     for (int seed = 1; seed < 20; ++seed) {
       std::vector<double> speeds;
       for (int i = 0; i < 1 + seed % 6; ++i) speeds.push_back(1 + (seed * 37 + i * 101) % 50);
-      const std::vector<int> shares = balanced(batch, speeds);
+      const std::vector<int> shares = balanced(batch, of_speeds(speeds));
       EXPECT_EQ(std::accumulate(shares.begin(), shares.end(), 0), batch);
-      for (const int share : shares) EXPECT_GE(share, batch >= int(speeds.size()) ? 1 : 0);
+      for (const int share : shares) EXPECT_GE(share, 0);
     }
+}
+
+TEST(Balance, LearnsWhatAStepCostsBesidesItsSamples) {
+  StepCost cost;
+  cost.see(64, 1.64);
+  EXPECT_DOUBLE_EQ(cost.per_step_s(), 0);
+  cost.see(6, 1.06);
+  EXPECT_NEAR(cost.per_step_s(), 1, 1e-9);
+  EXPECT_NEAR(cost.per_sample_s(), 0.01, 1e-9);
+  EXPECT_EQ(cost.seconds(0), 0);
+  // Not worth a share beside somebody who does all in less than a second.
+  std::vector<StepCost> costs = of_speeds({200});
+  costs.push_back(cost);
+  EXPECT_THAT(balanced(128, costs), ElementsAre(128, 0));
 }
 
 TEST(Balance, ChangesOnlyWhereItPays) {
   const std::vector<int> equal = {1, 1};
-  EXPECT_THAT(rebalanced(128, equal, std::vector<double>{100, 102}), IsEmpty());
-  EXPECT_THAT(rebalanced(128, equal, std::vector<double>{300, 100}), ElementsAre(96, 32));
-  EXPECT_THAT(rebalanced(128, std::vector<int>{96, 32}, std::vector<double>{300, 100}), IsEmpty());
+  EXPECT_THAT(rebalanced(128, equal, of_speeds({100, 102})), IsEmpty());
+  EXPECT_THAT(rebalanced(128, equal, of_speeds({300, 100})), ElementsAre(96, 32));
+  EXPECT_THAT(rebalanced(128, std::vector<int>{96, 32}, of_speeds({300, 100})), IsEmpty());
+  std::vector<StepCost> unknown(2);
+  EXPECT_THAT(rebalanced(128, equal, unknown), IsEmpty());
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ std::unique_ptr<Model> make_model(const TrainConfig& config, const Dataset& data
                                               .threads = int(config.threads),
                                               .seed = std::uint64_t(config.seed),
                                               .label_smoothing = float(config.label_smoothing),
-                                              .exchange = exchange});
+                                              .exchange = exchange,
+                                              .fixed_algorithms = config.invariant});
 }
 
 std::shared_ptr<const DataSplit> SharedData::open(const TrainConfig& config) {

@@ -40,13 +40,11 @@ Pulse exchange(Workers& workers, const PulseSource& own) {
               .step_s = double(sums[kStepTime]) * kNanosecond / double(size),
               .stop = sums[kStop] > 0,
               .failed = -1,
-              .speeds = {}};
+              .work = {}};
   for (std::size_t worker = 0; worker < size; ++worker) {
     const std::int64_t* told = slots(worker);
     if (told[kFailed] > 0 && pulse.failed < 0) pulse.failed = int(worker);
-    const double seconds = double(told[kOwnTime]) * kNanosecond;
-    pulse.speeds.push_back(
-        told[kOwnSamples] > 0 && seconds > 0 ? double(told[kOwnSamples]) / seconds : 0.0);
+    pulse.work.push_back({double(told[kOwnSamples]), double(told[kOwnTime]) * kNanosecond});
   }
   return pulse;
 }

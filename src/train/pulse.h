@@ -32,8 +32,12 @@ struct Pulse {
   int samples = 0;
   double step_s = 0;  // the mean
   bool stop = false;
-  int failed = -1;             // the first worker that cannot go on; -1: none
-  std::vector<double> speeds;  // images per second of its own computation, by worker; 0: none seen
+  int failed = -1;  // the first worker that cannot go on; -1: none
+  struct Work {
+    double samples = 0;
+    double seconds = 0;  // of its own computation
+  };
+  std::vector<Work> work;  // by worker
 };
 
 Pulse exchange(Workers& workers, const PulseSource& own);

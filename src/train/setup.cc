@@ -209,7 +209,9 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   parts.read_s = world.runtime.now_s() - start_s;
   TrainConfig local = parts.config;
   if (local.threads == 0 && request.threads > 0) local.threads = request.threads;
-  if (local.threads == 0 && local.invariant) local.threads = 1;
+  // oneDNN's sums depend on the number of threads; ours do not.
+  const bool f32 = parse_precision(local.precision) == Precision::f32;
+  if (local.threads == 0 && local.invariant && f32) local.threads = 1;
   if (parts.config.batch_norm == "sync" && parts.workers->size() > 1)
     parts.statistics = std::make_unique<WorkerStatistics>(*parts.workers);
   parts.model = make_model(local, *parts.data->train,

@@ -28,7 +28,8 @@ Trainer::Trainer(const TrainConfig& config, Parts parts, RunState start,
       schedule_(schedule_options(config)),
       state_(std::move(start)),
       data_(parts_.train_samples),
-      balance_(parse_balance(config.balance, parts_.workers.size())) {
+      balance_(parse_balance(config.balance, parts_.workers.size())),
+      costs_(std::size_t(parts_.workers.size())) {
   if (!state_.seen.empty() && parts_.workers.leads()) data_.restore(state_.seen, start_name);
   if (config_.invariant) {
     const int workers = parts_.workers.size(), shards = int(config_.virtual_shards);
@@ -116,11 +117,15 @@ void Trainer::learn(const Pulse& pulse) {
 }
 
 void Trainer::consider_balance(const Pulse& pulse) {
-  if (!balance_.automatic || pulse.samples == 0) return;
-  std::vector<int> weights = rebalanced(int(config_.batch), balance_.weights, pulse.speeds);
+  const int steps = local_steps_ - last_pulse_;
+  if (!balance_.automatic || pulse.samples == 0 || steps == 0) return;
+  for (std::size_t i = 0; i < costs_.size(); ++i)
+    costs_[i].see(pulse.work[i].samples / steps, pulse.work[i].seconds / steps);
+  std::vector<int> weights = rebalanced(int(config_.batch), balance_.weights, costs_);
   if (weights.empty()) return;
   std::vector<std::string> speeds;
-  for (const double speed : pulse.speeds) speeds.push_back(fmt::format("{:.0f}", speed));
+  for (const Pulse::Work& work : pulse.work)
+    speeds.push_back(fmt::format("{:.0f}", share(work.samples, work.seconds)));
   say(fmt::format("shares of a batch: {} -> {} (images/s of each: {})",
                   fmt::join(balance_.weights, ":"), fmt::join(weights, ":"),
                   fmt::join(speeds, ", ")));

@@ -108,6 +108,7 @@ class Trainer {
   RunState state_;
   DataLedger data_;  // of this worker; the leading one's holds what came before this process
   Balance balance_;
+  std::vector<StepCost> costs_;  // by worker
   BatchShare share_;
   PulseSource own_;  // since the last pulse
   bool interrupted_ = false;
