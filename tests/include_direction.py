@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 # A folder may include itself and those before it.
-ORDER = ["base", "data", "kernels", "nn", "optim", "world", "sync", "train", "cli"]
+ORDER = ["base", "data", "kernels", "nn", "optim", "world", "sync", "train", "lab", "cli"]
 # Headers that only one folder may include.
 PRIVATE = {"dnnl": "kernels", "mpi.h": "world", "zmq": "world", "boost": "world"}
 

@@ -1,0 +1,105 @@
+#include "cli/bench_workers.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "optim/optimizer.h"
+#include "sync/allreduce_strategy.h"
+#include "train/step_times.h"
+#include "train/worker.h"
+#include "train/workers.h"
+
+namespace convoy {
+namespace {
+
+constexpr int kFirstSteps = 4;  // whose times the plan is made from
+constexpr int kMostSteps = 1'000'000;
+constexpr std::size_t kFirstBucketBytes = std::size_t{4} << 20;
+constexpr float kRate = 1e-4f;
+
+class Steps {
+ public:
+  Steps(World world, Model& model, const WorkerSteps& options)
+      : options_(options),
+        model_(model),
+        workers_(world, {}),
+        optimizer_(make_optimizer({.kind = "sgd", .momentum = 0.9f, .weight_decay = 1e-4f},
+                                  model.parameters())),
+        wire_(make_wire_format("f32", model.parameters().gradients().size())),
+        strategy_(workers_.comm(), *wire_, *optimizer_, model.parameters().gradients(), true),
+        time_(world.runtime),
+        layers_(layer_ranges(model.parameters())),
+        worker_(first_parts(world), first_buckets()) {}
+
+  std::vector<double> time() {
+    worker_.watch(true);
+    for (int i = 0; i < kFirstSteps; ++i) step();
+    plan();
+    double each_s = step();
+    each_s = std::min(each_s, step());
+    const int count = agreed_count(each_s);
+    std::vector<float> step_s;
+    for (int i = 0; i < count; ++i) step_s.push_back(float(step()));
+    worker_.settle();
+    workers_.comm().run([&](Communicator& communicator) {
+      communicator.all_reduce(std::span(step_s), Reduction::max);
+    });
+    workers_.close();
+    if (worker_.not_finite()) throw DataError("{} is not finite", worker_.not_finite()->place);
+    return {step_s.begin(), step_s.end()};
+  }
+
+ private:
+  Worker::Parts first_parts(World world) {
+    return {.model = model_, .strategy = strategy_, .runtime = world.runtime, .time = time_};
+  }
+  const std::vector<Bucket>& first_buckets() {
+    strategy_.set_plan(simple_plan(layers_, kFirstBucketBytes));
+    return strategy_.plan().buckets;
+  }
+
+  double step() {
+    const double start_s = now_s();
+    worker_.step(options_.part, {}, options_.global, {.rate = kRate, .update = ++updates_});
+    return now_s() - start_s;
+  }
+
+  void plan() {
+    worker_.watch(false);
+    worker_.settle();
+    const StepTimes times = agreed_times(workers_.comm(), worker_.watched(), layers_.size(),
+                                         model_.parameters().gradients().size_bytes());
+    strategy_.set_plan(best_plan(layers_, times));
+    worker_.set_buckets(strategy_.plan().buckets);
+  }
+
+  // How many steps to measure: worker 0 decides.
+  int agreed_count(double step_s) {
+    std::int64_t count = options_.steps;
+    if (count == 0)
+      count = std::clamp<std::int64_t>(std::int64_t(options_.seconds / std::max(step_s, 1e-6)), 3,
+                                       kMostSteps);
+    workers_.spread(std::as_writable_bytes(std::span(&count, 1)));
+    return int(count);
+  }
+
+  const WorkerSteps& options_;
+  Model& model_;
+  Workers workers_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<WireFormat> wire_;
+  AllReduceStrategy strategy_;
+  TimeLedger time_;
+  std::vector<LayerRange> layers_;
+  Worker worker_;
+  std::int64_t updates_ = 0;
+};
+
+}  // namespace
+
+std::vector<double> time_worker_steps(World world, Model& model, const WorkerSteps& options) {
+  return Steps(world, model, options).time();
+}
+
+}  // namespace convoy
