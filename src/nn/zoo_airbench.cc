@@ -1,10 +1,12 @@
 // The network of airbench94 (Jordan 2024), made to learn CIFAR-10 in few operations: 0.11 GFLOP an
 // image, a fifth of resnet18's. The first convolution is meant to start as a whitening of image
 // patches and to stay so (`start = "whiten,identity"`, `freeze = "whiten"`). ReLU stands where the
-// original has GELU, the whitening has no bias, and batch norms have weights.
+// original has GELU, the whitening has no bias, and batch norms have weights. airbench_wide has half
+// as many channels again, and more than twice the operations.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "nn/zoo_networks.h"
 
@@ -38,8 +40,9 @@ Network make_airbench(const std::string& name, Shape input, int classes) {
                .channels = 2 * kPatch * kPatch * input.channels, .kernel = kPatch, .bias = false});
   net.then("relu", Relu{});
   int block = 0;
-  for (const int channels : {64, 256, 256})
-    add_block(net, fmt::format("layer{}.", ++block), channels);
+  const std::array<int, 3> widths =
+      name == "airbench_wide" ? std::array{96, 384, 384} : std::array{64, 256, 256};
+  for (const int channels : widths) add_block(net, fmt::format("layer{}.", ++block), channels);
   const Shape map = net.output().shape;
   if (std::min(map.height, map.width) >= kLastPool)
     net.then("maxpool", MaxPool{.kernel = kLastPool, .stride = kLastPool});

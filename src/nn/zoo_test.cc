@@ -32,6 +32,7 @@ TEST(Zoo, ParameterCountsAreExact) {
       {"vgg19", image, 1000, 143667240},     {"resnet18", cifar, 10, 11173962},
       {"vgg16", cifar, 10, 14714688 + 5130}, {"vgg19", cifar, 10, 20024384 + 5130},
       {"resnet18", mnist, 10, 11172810},     {"airbench", cifar, 10, 1972768},
+      {"airbench_wide", cifar, 10, 4424352},
   };
   for (const Case& c : cases)
     EXPECT_EQ(make_network(c.name, c.input, c.classes).parameter_count(), c.parameters)
