@@ -1,4 +1,5 @@
 // Training on several workers as a user sees it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,6 +31,22 @@ std::vector<std::string> small_run(const std::string& out) {
 
 std::vector<std::string> invariant_run(const std::string& out) {
   return with(small_run(out), {"--invariant", "--epochs", "2"});
+}
+
+// Files as MNIST's, with numbers that mean nothing.
+std::string big_endian(std::uint32_t number) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += char(number >> shift & 0xff);
+  return bytes;
+}
+std::string idx_images(int count, int side) {
+  return big_endian(0x803) + big_endian(std::uint32_t(count)) + big_endian(std::uint32_t(side)) +
+         big_endian(std::uint32_t(side)) + std::string(std::size_t(count * side * side), '\x40');
+}
+std::string idx_labels(int count) {
+  std::string labels;
+  for (int i = 0; i < count; ++i) labels += char(i % 10);
+  return big_endian(0x801) + big_endian(std::uint32_t(count)) + labels;
 }
 
 std::string weights(const Ran& ran) {
@@ -106,6 +123,64 @@ TEST(Workers, EndTogetherWhenOneIsKilledAndGoOn) {
   EXPECT_EQ(killed.code, 1) << killed.err;
   EXPECT_THAT(killed.err, HasSubstr("was killed by signal 9 (SIGKILL)"));
   EXPECT_EQ(weights(run_convoy({"train", "--resume", out, "--workers", "1", "--json"})), expected);
+}
+
+TEST(Workers, KeepTheCaseOfANumberThatIsNone) {
+  TemporaryFolder folder;
+  const Ran failed = run_convoy(
+      {"train", "--model", "shallow", "--data", "synthetic:1x28x28:10:260", "--batch", "32", "--lr",
+       "1e6", "--epochs", "50", "--workers", "2", "--out", (folder / "out").string()});
+  EXPECT_EQ(failed.code, 1);
+  EXPECT_THAT(failed.err, AllOf(HasSubstr("worker "), HasSubstr("is not a finite number"),
+                                HasSubstr("convoy replay ")));
+  const std::string start = "convoy replay ";
+  const std::size_t at = failed.err.find(start) + start.size();
+  const std::string file = failed.err.substr(at, failed.err.find(' ', at) - at);
+  ASSERT_TRUE(std::filesystem::exists(file)) << file;
+  const Ran again = run_convoy({"replay", file, "--json"});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.answer().at("reproduced"), true) << again.out;
+  EXPECT_EQ(again.answer().at("samples").size(), 16u);
+  const Ran other = run_convoy({"replay", (folder / "out/nothing.safetensors").string()});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_TRUE(other.one_line()) << other.err;
+}
+
+TEST(Workers, EndTogetherWhenTheDiskIsFull) {
+  TemporaryFolder folder;
+  const std::string small = (folder / "small").string();
+  std::filesystem::create_directories(small);
+  folder.write("enter", fmt::format("mount -t tmpfs -o size=1m none {} && exec \"$@\"\n", small));
+  const Ran ran =
+      run_words(with({"unshare", "--mount", "sh", (folder / "enter").string(), CONVOY_PROGRAM},
+                     with(small_run(small + "/out"), {"--workers", "2"})));
+  EXPECT_EQ(ran.code, 1) << ran.err;
+  EXPECT_THAT(ran.err, AllOf(HasSubstr(small + "/out"), HasSubstr("No space left on device")));
+}
+
+// The second host has another file where the data are.
+TEST(Workers, WithOtherDataAreRefusedAtTheStart) {
+  TemporaryFolder folder;
+  for (const char* name : {"data/mnist", "other/mnist"})
+    std::filesystem::create_directories(folder / name);
+  for (const auto& [place, count] : {std::pair{"data", 64}, std::pair{"other", 65}})
+    for (const char* part : {"train", "t10k"}) {
+      const std::string prefix = fmt::format("{}/mnist/{}", place, part);
+      folder.write(prefix + "-images-idx3-ubyte", idx_images(count, 28));
+      folder.write(prefix + "-labels-idx1-ubyte", idx_labels(count));
+    }
+  folder.write("enter", fmt::format("mount --bind {} {} && exec \"$@\"\n",
+                                    (folder / "other").string(), (folder / "data").string()));
+  folder.write("hosts", fmt::format("one address=127.0.0.1 agent=\"env\"\ntwo address=127.0.0.1 "
+                                    "agent=\"unshare --mount sh {}\"\n",
+                                    (folder / "enter").string()));
+  const Ran ran =
+      run_convoy({"train", "--model", "shallow", "--data", "mnist", "--data-root",
+                  (folder / "data").string(), "--batch", "16", "--epochs", "1", "--hosts",
+                  (folder / "hosts").string(), "--out", (folder / "out").string()});
+  EXPECT_EQ(ran.code, 2) << ran.err;
+  EXPECT_THAT(ran.err,
+              AllOf(HasSubstr("worker 1 has other data"), HasSubstr("65 training samples")));
 }
 
 TEST(Workers, AreRefusedInOneLine) {
