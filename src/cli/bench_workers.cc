@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "optim/optimizer.h"
 #include "sync/allreduce_strategy.h"
+#include "train/shared_gradients.h"
 #include "train/step_times.h"
 #include "train/worker.h"
 #include "train/workers.h"
@@ -24,8 +25,7 @@ class Steps {
       : options_(options),
         model_(model),
         workers_(world, {}),
-        optimizer_(make_optimizer({.kind = "sgd", .momentum = 0.9f, .weight_decay = 1e-4f},
-                                  model.parameters())),
+        optimizer_(first_optimizer(world)),
         wire_(make_wire_format("f32", model.parameters().gradients().size())),
         strategy_(workers_.comm(), *wire_, *optimizer_, model.parameters().gradients(), true),
         time_(world.runtime),
@@ -51,6 +51,11 @@ class Steps {
   }
 
  private:
+  std::unique_ptr<Optimizer> first_optimizer(World world) {
+    share_gradients(workers_, world, model_.parameters());
+    return make_optimizer({.kind = "sgd", .momentum = 0.9f, .weight_decay = 1e-4f},
+                          model_.parameters());
+  }
   Worker::Parts first_parts(World world) {
     return {.model = model_, .strategy = strategy_, .runtime = world.runtime, .time = time_};
   }

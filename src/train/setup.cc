@@ -11,7 +11,7 @@
 #include "train/parts.h"
 #include "train/records.h"
 #include "train/resume.h"
-#include "world/host_memory.h"
+#include "train/shared_gradients.h"
 #include "world/mpi/mpi_file.h"
 #include "world/mpi/mpi_world.h"
 
@@ -111,18 +111,6 @@ std::shared_ptr<const DataSplit> open_for_worker(const TrainRequest& request, Ru
   return split;
 }
 
-// Where workers of this host share memory, they add up gradients where those lie.
-void place_gradients(RunParts& parts, World world) {
-  HostMemory* const host = world.transport.host_memory();
-  const bool shares = host && host->ranks().size() > 1 && world.transport.carries_bytes();
-  if (!shares || parts.config.world == "sim") return;
-  const std::size_t count = parts.model->parameters().gradients().size();
-  parts.workers->comm().run([&](Communicator&) {
-    const std::span<std::byte> memory = host->allocate(count * sizeof(float));
-    parts.model->parameters().place_gradients({reinterpret_cast<float*>(memory.data()), count});
-  });
-}
-
 void make_loaders(RunParts& parts) {
   const TrainConfig& config = parts.config;
   parts.train_loader = std::make_unique<Loader>(
@@ -217,7 +205,8 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   parts.model = make_model(local, *parts.data->train,
                            prepared_batch(parts.config, parts.data->train->whole_size()),
                            parts.statistics.get());
-  place_gradients(parts, world);
+  if (parts.config.world != "sim")
+    share_gradients(*parts.workers, world, parts.model->parameters());
   parts.optimizer = make_optimizer(optimizer_options(parts.config), parts.model->parameters());
   make_loaders(parts);
   compare_workers(parts);
