@@ -47,7 +47,9 @@ function(convoy_test name)
   set(environment "OMP_WAIT_POLICY=passive;XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")
   if(CONVOY_SANITIZE MATCHES "thread")
     # ThreadSanitizer does not see the barriers of libgomp; our own threads are what it is for.
-    list(APPEND environment "OMP_THREAD_LIMIT=1")
+    # Nor what libraries do between their own threads: what they read and write is left out.
+    list(APPEND environment "OMP_THREAD_LIMIT=1"
+      "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
   endif()
   set_tests_properties(${name} PROPERTIES LABELS fast TIMEOUT 300 ENVIRONMENT "${environment}")
   set(slow FALSE)
