@@ -14,6 +14,8 @@
 namespace convoy {
 namespace {
 constexpr double kRedraw_s = 0.1;
+constexpr double kLine_s = 30;  // where nobody watches
+constexpr std::size_t kPlainWidth = 79;
 constexpr int kBarWidth = 20;
 
 // Of the terminal; what it does not tell is taken for the usual.
@@ -23,13 +25,14 @@ std::size_t columns() {
 }
 }  // namespace
 
-Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+Progress::Progress() : terminal_(::isatty(STDERR_FILENO) == 1), last_s_(now_s()) {}
 
 Progress::~Progress() { clear(); }
 
 void Progress::step(const ProgressState& state) {
-  if (!terminal_ || now_s() - last_s_ < kRedraw_s) return;
+  if (now_s() - last_s_ < (terminal_ ? kRedraw_s : kLine_s)) return;
   last_s_ = now_s();
+  if (!terminal_) return line(bar_text(state, kPlainWidth));
   drawn_ = true;
   tell(stderr, fmt::format("\r\x1b[K{}", bar_text(state, columns() - 1)));
   std::fflush(stderr);

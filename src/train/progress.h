@@ -1,5 +1,5 @@
-// What a person sees while training runs, on standard error: a bar on a terminal, a line per epoch
-// elsewhere.
+// What a person sees while training runs, on standard error: a bar on a terminal; elsewhere a line
+// per epoch, and one every half minute in between.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class Progress {
  public:
   Progress();
   ~Progress();
-  // Redraws the bar, at most ten times a second.
+  // Redraws the bar, at most ten times a second, or writes a line, at most every half minute.
   void step(const ProgressState& state);
   // Takes the bar away and writes a line that stays.
   void line(const std::string& text);
@@ -32,7 +32,7 @@ class Progress {
 
   bool terminal_;
   bool drawn_ = false;
-  double last_s_ = 0;
+  double last_s_;
 };
 
 // As much as fits into `width` letters: a line that wraps could not be drawn over.
