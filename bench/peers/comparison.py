@@ -83,7 +83,8 @@ class Comparison:
             candidates = self._candidates(precision)
             if candidates:
                 self._pairs[precision] = ours, min(candidates, key=lambda side: self._probes[side]["best_ms"])
-        self._runs = {side: [] for pair in self._pairs.values() for side in pair}
+        alone = [self._sides.alone[precision] for precision in self._pairs if precision in self._sides.alone]
+        self._runs = {side: [] for pair in [*self._pairs.values(), alone] for side in pair}
 
     def _candidates(self, precision):
         return [side for side in self._probes if precision == "bf16" or side.precision == "f32"]
@@ -91,7 +92,8 @@ class Comparison:
     def _working(self):
         """The sides of those pairs of which neither has failed, each once, in the order of the pairs."""
         whole = [pair for pair in self._pairs.values() if not self._failures.keys() & set(pair)]
-        return list(dict.fromkeys(side for pair in whole for side in pair))
+        alone = [side for side in self._sides.alone.values() if side in self._runs and side not in self._failures]
+        return list(dict.fromkeys(side for pair in [*whole, alone] for side in pair))
 
     def _guess(self, sides):
         """Seconds that one measurement of each takes: as its last did, else as the slowest probe."""
@@ -104,6 +106,7 @@ class Comparison:
         for precision, (ours, peer) in self._pairs.items():
             if self._runs[ours] and self._runs[peer]:
                 pairs[precision] = self._pair(precision, ours, peer)
+                self._add_scaling(pairs[precision], self._sides.alone.get(precision))
         case = self._case
         return {
             "case": str(case), "model": case.model, "input": case.input, "batch": case.batch, "pairs": pairs,
@@ -119,6 +122,13 @@ class Comparison:
         return {
             "convoy": one, "pytorch": other, "ratio_best": other["best_ms"] / one["best_ms"],
             "ratio_median": other["median_ms"] / one["median_ms"], "ratio_rss": one["peak_rss_bytes"] / thrifty}
+
+    def _add_scaling(self, pair, alone):
+        """How many times faster several workers of ours are than one."""
+        if self._runs.get(alone):
+            one, all_of_them = self._summary(alone), pair["convoy"]
+            pair |= {"alone": one, "scaling_best": one["best_ms"] / all_of_them["best_ms"],
+                     "scaling_median": one["median_ms"] / all_of_them["median_ms"]}
 
     def _summary(self, side, *probe):
         """Over the repeats of one side."""

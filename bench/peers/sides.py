@@ -52,10 +52,10 @@ def run(command, environment):
 
 
 class Side:
-    """Measures one network in one way; `name` and `precision` tell it from the others."""
+    """Measures one network in one way; `name` and `precision` tell it from the others. `workers` processes share every batch."""
 
-    def __init__(self, name, precision):
-        self.name, self.precision = f"{name} {precision}", precision
+    def __init__(self, name, precision, workers):
+        self.name, self.precision, self.workers = f"{name} {precision}", precision, workers
 
     def measure(self, case, threads, seconds):
         """One process: {best_ms, median_ms, steps, rss_bytes, wall_s}."""
@@ -63,14 +63,16 @@ class Side:
         command, environment = self.command(threads)
         command += ["--model", case.model, "--input", case.input, "--classes", str(case.classes), "--batch", str(case.batch),
                     "--threads", str(threads), "--precision", self.precision, "--seconds", str(seconds)]
+        if self.workers > 1:
+            command += ["--workers", str(self.workers)]
         answer, rss = run(command, environment)
         return {**self.times(answer), "steps": answer["steps"], "rss_bytes": rss,
                 "wall_s": round(time.monotonic() - begin, 2)}
 
 
 class Convoy(Side):
-    def __init__(self, program, precision):
-        super().__init__("Convoy", precision)
+    def __init__(self, program, precision, workers, name="Convoy"):
+        super().__init__(name, precision, workers)
         self.program = program
 
     def command(self, _threads):
@@ -81,8 +83,8 @@ class Convoy(Side):
 
 
 class PyTorch(Side):
-    def __init__(self, python, layout, precision, preload):
-        super().__init__(f"PyTorch {layout}", precision)
+    def __init__(self, python, layout, precision, preload, workers):
+        super().__init__(f"{'DDP' if workers > 1 else 'PyTorch'} {layout}", precision, workers)
         self.python, self.layout, self.preload = python, layout, preload
 
     def command(self, threads):
@@ -90,16 +92,18 @@ class PyTorch(Side):
         environment |= {name: str(threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
         if self.preload:
             environment["LD_PRELOAD"] = self.preload
-        return [self.python, str(HERE / "pytorch_step.py"), "--layout", self.layout], environment
+        script = "pytorch_ddp.py" if self.workers > 1 else "pytorch_step.py"
+        return [self.python, str(HERE / script), "--layout", self.layout], environment
 
     def times(self, answer):
         return {"best_ms": answer["best_ms"], "median_ms": answer["median_ms"]}
 
 
 class Sides:
-    """All sides that can take part, ready to run. `about` says what they are: versions, CPU."""
+    """All sides that can take part, ready to run. `about` says what they are: versions, CPU. With several workers `alone` is one
+    worker of ours with the whole batch."""
 
-    def __init__(self, program, python, precisions):
+    def __init__(self, program, python, precisions, workers=1):
         if not os.access(program, os.X_OK):
             raise Failure(f"{program} is not there; build it with: cmake --preset release && cmake --build build")
         cpu = ask("convoy doctor", [program, "doctor", "--json"])
@@ -107,9 +111,10 @@ class Sides:
         hidden = "bf16" in precisions and cpu["amx_announced"] and not cpu["amx_palette"]
         self._folder = tempfile.TemporaryDirectory(prefix="convoy-peers-") if hidden else None
         repair = build_repair(self._folder.name) if hidden else None
-        self.ours = {precision: Convoy(program, precision) for precision in precisions}
+        self.ours = {precision: Convoy(program, precision, workers) for precision in precisions}
+        self.alone = {precision: Convoy(program, precision, 1, "Convoy, one worker") for precision in precisions if workers > 1}
         peers = ("f32", "bf16") if "bf16" in precisions else ("f32",)
-        self.peers = [PyTorch(peer["python"], layout, precision, repair if precision == "bf16" else None)
+        self.peers = [PyTorch(peer["python"], layout, precision, repair if precision == "bf16" else None, workers)
                       for precision in peers for layout in LAYOUTS]
         self.about = {"cpu": cpu, "convoy": version_of(program), "torch": peer["torch"], "torch_build": peer["build"],
                       "python": peer["version"], "kernel": os.uname().release, "cpuid_repaired_for_torch_bf16": hidden}

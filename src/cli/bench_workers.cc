@@ -42,9 +42,8 @@ class Steps {
     std::vector<float> step_s;
     for (int i = 0; i < count; ++i) step_s.push_back(float(step()));
     worker_.settle();
-    workers_.comm().run([&](Communicator& communicator) {
-      communicator.all_reduce(std::span(step_s), Reduction::max);
-    });
+    workers_.sum(step_s);
+    for (float& seconds : step_s) seconds /= float(workers_.size());
     workers_.close();
     if (worker_.not_finite()) throw DataError("{} is not finite", worker_.not_finite()->place);
     return {step_s.begin(), step_s.end()};

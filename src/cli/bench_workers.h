@@ -17,7 +17,7 @@ struct WorkerSteps {
 };
 
 // All workers call it. Gradients travel as in training, in pieces that are planned in the first
-// steps. Returns what each step took on the worker that took longest, and leaves the world.
+// steps. Returns what each step took, as the mean over the workers, and leaves the world.
 std::vector<double> time_worker_steps(World world, Model& model, const WorkerSteps& options);
 
 }  // namespace convoy
