@@ -150,7 +150,7 @@ TEST(Zoo, DefaultsAreThoseOfTheStudies) {
   EXPECT_EQ(zoo_default_input("airbench"), (Shape{3, 32, 32}));
   EXPECT_EQ(zoo_default_input("vgg16"), (Shape{3, 224, 224}));
   EXPECT_EQ(zoo_default_classes("vgg16"), 1000);
-  EXPECT_EQ(zoo_names().size(), 12u);
+  EXPECT_EQ(zoo_names().size(), 13u);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "train/pulse.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace convoy {
 namespace {
@@ -50,9 +52,10 @@ Pulse exchange(Workers& workers, const PulseSource& own) {
 }
 
 double sum_losses(Workers& workers, double own) {
-  std::int64_t units = std::llround(own / kLossUnit);
-  workers.sum({&units, 1});
-  return double(units) * kLossUnit;
+  const bool finite = std::isfinite(own);
+  std::array<std::int64_t, 2> sums = {finite ? std::llround(own / kLossUnit) : 0, !finite};
+  workers.sum(sums);
+  return sums[1] > 0 ? std::numeric_limits<double>::quiet_NaN() : double(sums[0]) * kLossUnit;
 }
 
 }  // namespace convoy

@@ -42,7 +42,7 @@ struct Pulse {
 
 Pulse exchange(Workers& workers, const PulseSource& own);
 
-// The same for evaluations.
+// The sum of all workers' losses in an evaluation; no number where one of them is none.
 double sum_losses(Workers& workers, double own);
 
 }  // namespace convoy

@@ -185,8 +185,8 @@ std::optional<Score> Trainer::evaluate_epoch() {
   const Score score = score_of(sums, config_.eval_flip);
   if (!interrupted_ && !std::isfinite(score.loss))
     throw Diverged(
-        fmt::format("the loss of the evaluation after epoch {} is not a finite number: "
-                    "lower --lr (now {}), or add --warmup-epochs",
+        fmt::format("the loss is not a finite number in epoch {}, evaluation: lower --lr (now {}), "
+                    "or add --warmup-epochs",
                     state_.epochs + 1, config_.lr));
   return score;
 }
