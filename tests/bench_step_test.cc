@@ -1,0 +1,44 @@
+// convoy bench step, with one worker and with several.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program.h"
+
+namespace convoy {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+Ran bench(std::vector<std::string> more) {
+  more.insert(more.begin(), {"bench", "step", "--model", "shallow", "--batch", "16", "--threads",
+                             "1", "--precision", "f32", "--steps", "3", "--json"});
+  return run_convoy(more);
+}
+
+TEST(BenchStep, AnswersForOneWorkerAndForSeveral) {
+  for (const char* workers : {"1", "2"})
+    for (const char* transport : {"shm", "inproc"}) {
+      const Ran ran = bench({"--workers", workers, "--transport", transport});
+      ASSERT_EQ(ran.code, 0) << ran.err;
+      const json answer = ran.answer();
+      EXPECT_EQ(answer.at("workers"), std::stoi(workers));
+      EXPECT_EQ(answer.at("batch"), 16);
+      EXPECT_EQ(answer.at("steps"), 3);
+      EXPECT_GT(answer.at("images_per_s").get<double>(), 0);
+      EXPECT_GE(answer.at("images_per_s_best"), answer.at("images_per_s"));
+    }
+}
+
+TEST(BenchStep, RefusesWhatWorkersCannotDo) {
+  const Ran uneven = bench({"--workers", "3"});
+  EXPECT_EQ(uneven.code, 2);
+  EXPECT_TRUE(uneven.one_line()) << uneven.err;
+  EXPECT_THAT(uneven.err, HasSubstr("--batch 16"));
+  const Ran layers = bench({"--workers", "2", "--layers"});
+  EXPECT_EQ(layers.code, 2);
+  EXPECT_TRUE(layers.one_line()) << layers.err;
+}
+
+}  // namespace
+}  // namespace convoy
