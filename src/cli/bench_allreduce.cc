@@ -45,6 +45,7 @@ struct Measurement {
   std::string transport = {};
   int ranks = 0;
   std::vector<double> seconds = {};  // sorted; of the slowest rank in each iteration
+  double cpu_s = 0;                  // of rank 0's process, an iteration
   double wall_s = 0;                 // of a simulation
   std::uint64_t messages = 0;        // of a simulation
 
@@ -91,6 +92,13 @@ void check_result(Communicator& communicator, std::span<std::byte> buffer, Eleme
                       place, get(buffer, element, place), right[place % 5]);
 }
 
+// Of all cores, for this process.
+double process_cpu_s() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return double(used.tv_sec) + 1e-9 * double(used.tv_nsec);
+}
+
 // The time of the slowest rank.
 double slowest(Communicator& communicator, double seconds) {
   std::int64_t picoseconds = std::int64_t(seconds * 1e12);
@@ -112,8 +120,10 @@ void measure(const Options& options, World world, Measurement& measured) {
   if (real) check_result(communicator, buffer, element);
   if (real) std::memset(buffer.data(), 0, buffer.size());
   std::vector<double> seconds;
+  double cpu_start_s = 0;
   for (int iteration = real ? -2 : 0; iteration < options.iterations; ++iteration) {
     if (real) communicator.barrier();
+    if (iteration == 0) cpu_start_s = process_cpu_s();
     const double start_s = world.runtime.now_s();
     communicator.all_reduce(buffer, element, Reduction::sum);
     const double own_s = world.runtime.now_s() - start_s;
@@ -129,6 +139,7 @@ void measure(const Options& options, World world, Measurement& measured) {
   std::sort(seconds.begin(), seconds.end());
   measured.algorithm = algorithm;
   measured.ranks = size;
+  measured.cpu_s = (process_cpu_s() - cpu_start_s) / double(seconds.size());
   measured.seconds = std::move(seconds);
 }
 
@@ -166,6 +177,7 @@ void report(const Options& options, const Measurement& measured) {
   if (!options.json) return;
   nlohmann::json answer = {{"seconds", measured.median()},
                            {"seconds_best", measured.best()},
+                           {"cpu_seconds", measured.cpu_s},
                            {"algbw_gb_s", algbw},
                            {"busbw_gb_s", busbw},
                            {"algorithm", measured.algorithm},

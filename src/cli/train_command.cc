@@ -103,6 +103,7 @@ void run_simulated(const TrainRequest& request, const WorkerBody& body) {
     TrainRequest own = request;
     own.shared_data = &data;
     own.images_per_s = described.images_per_s[std::size_t(world.transport.rank())];
+    own.message_s_per_byte = described.message_s_per_byte;
     body(own, world);
   });
 }

@@ -25,7 +25,8 @@ const std::vector<Key>& keys() {
                                        {"workers_per_host", 1, kMostWorkers, 1},
                                        {"local_gb_per_s", 1e-3, 1e6, 5},
                                        {"local_latency_us", 0, 1e9, 1},
-                                       {"memory_gb_per_s", 1e-3, 1e6, 10}};
+                                       {"memory_gb_per_s", 1e-3, 1e6, 10},
+                                       {"message_s_per_gb", 0, 1e6, 0}};
   return all;
 }
 
@@ -76,7 +77,8 @@ TrainingCluster parse_cluster(std::string_view text, const std::string& file) {
                   .network = {.latency_s = number(3) * 1e-6, .bytes_per_s = number(2) * 1e9 / 8},
                   .local = {.latency_s = number(6) * 1e-6, .bytes_per_s = number(5) * 1e9},
                   .memory_bytes_per_s = number(7) * 1e9},
-      .images_per_s = std::move(speeds)};
+      .images_per_s = std::move(speeds),
+      .message_s_per_byte = number(8) * 1e-9};
   for (int worker = 0; worker < workers; ++worker)
     result.cluster.host_of.push_back(worker / int(number(4)));
   return result;

@@ -4,6 +4,8 @@
 //   gbit_per_s = 1                       # of a host's port
 //   latency_us = 50                      # one way, between hosts
 //   workers_per_host = 1
+//   message_s_per_gb = 0                 # what messages take of a worker's core, by gradients
+//   summed
 #pragma once
 
 #include <string>
@@ -17,6 +19,7 @@ namespace convoy {
 struct TrainingCluster {
   Cluster cluster;
   std::vector<double> images_per_s;  // by worker
+  double message_s_per_byte = 0;
 };
 
 // Throws ConfigError that names file, line and key.

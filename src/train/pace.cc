@@ -6,7 +6,8 @@ namespace convoy {
 
 // Only convolutions and dense layers have operations, and all of them have parameters: so nothing
 // is left for layers without.
-Pace::Pace(const Network& network, double images_per_s) {
+Pace::Pace(const Network& network, double images_per_s, double message_s_per_byte)
+    : message_s_per_byte_(message_s_per_byte) {
   CHECK(images_per_s > 0, "{} images per second", images_per_s);
   const double per_flop = 1 / (images_per_s * network.forward_flops());
   for (const Node& node : network.nodes()) {

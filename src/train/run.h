@@ -24,6 +24,7 @@ struct TrainRequest {
   SharedData* shared_data = nullptr;  // the data of all; null: the worker opens its own
   int threads = 0;                    // of each, unless the configuration says; 0: all cores
   double images_per_s = 0;            // of a worker of a simulated cluster; 0: as fast as it is
+  double message_s_per_byte = 0;      // what messages take of its core
 };
 
 struct TrainResult {

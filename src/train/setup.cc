@@ -219,7 +219,8 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   spread_start(parts);
   make_strategy(parts);
   if (request.images_per_s > 0)
-    parts.pace = std::make_unique<Pace>(parts.model->network(), request.images_per_s);
+    parts.pace = std::make_unique<Pace>(parts.model->network(), request.images_per_s,
+                                        request.message_s_per_byte);
   return parts;
 }
 

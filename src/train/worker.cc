@@ -93,6 +93,9 @@ void Worker::after_backward(NodeId node, const Batch& batch, int global) {
   for (; ready_ < buckets_.size() && buckets_[ready_].end <= end; ++ready_) {
     check(buckets_[ready_], batch, global);
     parts_.strategy.bucket_ready(buckets_[ready_]);
+    if (parts_.pace)
+      parts_.runtime.compute_s(
+          parts_.pace->message_s((buckets_[ready_].end - buckets_[ready_].begin) * sizeof(float)));
   }
 }
 
