@@ -94,6 +94,7 @@ void Trainer::exchange_pulse() {
   own_.stop = parts_.interrupt.requested();
   own_.failed = !failure_.empty();
   const Pulse pulse = exchange(parts_.workers, own_);
+  parts_.time.charge(Phase::wait);  // it comes after all gradients under way
   own_ = {};
   if (pulse.failed >= 0) fail();
   learn(pulse);
