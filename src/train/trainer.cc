@@ -11,6 +11,7 @@ namespace convoy {
 namespace {
 
 constexpr double kPulse_s = 0.5;
+constexpr int kFewestSteps = 8;   // a pulse waits for all gradients under way: not at every step
 constexpr int kWatchedSteps = 4;  // the first steps, whose times the plan is made from
 
 bool due(std::int64_t every, int epoch, std::int64_t epochs) {
@@ -85,8 +86,8 @@ bool Trainer::step() {
   return true;
 }
 
-// After the first step, the second and the fourth; then every half second, counted in steps that
-// all workers agree on.
+// After the first step, the second and the fourth; then every half second, or every eight steps
+// where those take longer, counted in steps that all workers agree on.
 void Trainer::exchange_pulse() {
   parts_.time.charge(Phase::other);
   const double now_s = parts_.time.wall_s();
@@ -114,7 +115,8 @@ void Trainer::learn(const Pulse& pulse) {
   if (local_steps_ < kWatchedSteps)
     next_pulse_ = 2 * std::max(local_steps_, 1);
   else
-    next_pulse_ = local_steps_ + std::clamp(int(share(kPulse_s, pulse.step_s)), 1, 1000);
+    next_pulse_ = local_steps_ + std::clamp(int(share(kPulse_s, pulse.step_s)),
+                                            parts_.workers.size() > 1 ? kFewestSteps : 1, 1000);
 }
 
 void Trainer::consider_balance(const Pulse& pulse) {
