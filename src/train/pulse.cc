@@ -4,6 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
+
+#include "base/check.h"
 
 namespace convoy {
 namespace {
@@ -21,31 +24,41 @@ void PulseSource::add(const Outcome& outcome) {
   samples += outcome.samples;
 }
 
-Pulse exchange(Workers& workers, const PulseSource& own) {
-  const std::size_t size = std::size_t(workers.size());
-  std::vector<std::int64_t> sums(kPerWorker + kWorkerSlots * size, 0);
-  sums[kLoss] = own.loss;
-  sums[kCorrect] = own.correct;
-  sums[kSamples] = own.samples;
-  sums[kStop] = own.stop;
-  sums[kStepTime] = std::llround(own.step_s / kNanosecond);
-  const auto slots = [&](std::size_t worker) { return &sums[kPerWorker + kWorkerSlots * worker]; };
-  std::int64_t* mine = slots(std::size_t(workers.rank()));
+// Only left under way by a failure, after which nothing more is carried out.
+PulseExchange::~PulseExchange() {
+  try {
+    if (under_way()) workers_.comm().wait(job_);
+  } catch (...) {  // it was reported where it came up
+  }
+}
+
+void PulseExchange::post(const PulseSource& own) {
+  CHECK(!under_way(), "a pulse while another is under way");
+  sums_.assign(kPerWorker + kWorkerSlots * std::size_t(workers_.size()), 0);
+  sums_[kLoss] = own.loss;
+  sums_[kCorrect] = own.correct;
+  sums_[kSamples] = own.samples;
+  sums_[kStop] = own.stop;
+  sums_[kStepTime] = std::llround(own.step_s / kNanosecond);
+  std::int64_t* mine = &sums_[kPerWorker + kWorkerSlots * std::size_t(workers_.rank())];
   mine[kFailed] = own.failed;
   mine[kOwnSamples] = own.samples;
   mine[kOwnTime] = std::llround(own.compute_s / kNanosecond);
-  workers.sum(sums);
+  job_ = workers_.comm().post([this](Communicator& all) { all.all_reduce(std::span(sums_)); });
+}
 
-  Pulse pulse{.loss_sum = double(sums[kLoss]) * kLossUnit,
-              .correct = int(sums[kCorrect]),
-              .samples = int(sums[kSamples]),
-              .step_s = double(sums[kStepTime]) * kNanosecond / double(size),
-              .stop = sums[kStop] > 0,
+Pulse PulseExchange::collect() {
+  workers_.comm().wait(std::exchange(job_, 0));
+  Pulse pulse{.loss_sum = double(sums_[kLoss]) * kLossUnit,
+              .correct = int(sums_[kCorrect]),
+              .samples = int(sums_[kSamples]),
+              .step_s = double(sums_[kStepTime]) * kNanosecond / workers_.size(),
+              .stop = sums_[kStop] > 0,
               .failed = -1,
               .work = {}};
-  for (std::size_t worker = 0; worker < size; ++worker) {
-    const std::int64_t* told = slots(worker);
-    if (told[kFailed] > 0 && pulse.failed < 0) pulse.failed = int(worker);
+  for (int worker = 0; worker < workers_.size(); ++worker) {
+    const std::int64_t* told = &sums_[kPerWorker + kWorkerSlots * std::size_t(worker)];
+    if (told[kFailed] > 0 && pulse.failed < 0) pulse.failed = worker;
     pulse.work.push_back({double(told[kOwnSamples]), double(told[kOwnTime]) * kNanosecond});
   }
   return pulse;

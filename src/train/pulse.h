@@ -40,7 +40,24 @@ struct Pulse {
   std::vector<Work> work;  // by worker
 };
 
-Pulse exchange(Workers& workers, const PulseSource& own);
+// Carries pulses: one at a time is under way, behind the gradients that were sent before it, while
+// the worker computes. All workers make the same calls.
+class PulseExchange {
+ public:
+  explicit PulseExchange(Workers& workers) : workers_(workers) {}  // which outlive it
+  ~PulseExchange();
+  PulseExchange(const PulseExchange&) = delete;
+  PulseExchange& operator=(const PulseExchange&) = delete;
+
+  bool under_way() const { return job_ != 0; }
+  void post(const PulseSource& own);  // never blocks
+  Pulse collect();                    // waits for it
+
+ private:
+  Workers& workers_;
+  std::vector<std::int64_t> sums_;
+  std::uint64_t job_ = 0;
+};
 
 // The sum of all workers' losses in an evaluation; no number where one of them is none.
 double sum_losses(Workers& workers, double own);

@@ -33,7 +33,8 @@ class TimeLedger {
   }
   // What this worker's own part of a step takes, whatever the others do.
   double compute_s() const {
-    return seconds(Phase::load) + seconds(Phase::forward) + seconds(Phase::backward);
+    return seconds(Phase::load) + seconds(Phase::forward) + seconds(Phase::backward) +
+           seconds(Phase::update);
   }
   double wall_s() const { return last_s_ - start_s_; }
 

@@ -11,7 +11,7 @@ namespace convoy {
 namespace {
 
 constexpr double kPulse_s = 0.5;
-constexpr int kFewestSteps = 8;   // a pulse waits for all gradients under way: not at every step
+constexpr int kFewestSteps = 4;   // between pulses of several workers
 constexpr int kWatchedSteps = 4;  // the first steps, whose times the plan is made from
 
 bool due(std::int64_t every, int epoch, std::int64_t epochs) {
@@ -30,7 +30,8 @@ Trainer::Trainer(const TrainConfig& config, Parts parts, RunState start,
       state_(std::move(start)),
       data_(parts_.train_samples),
       balance_(parse_balance(config.balance, parts_.workers.size())),
-      costs_(std::size_t(parts_.workers.size())) {
+      costs_(std::size_t(parts_.workers.size())),
+      pulse_(parts_.workers) {
   if (!state_.seen.empty() && parts_.workers.leads()) data_.restore(state_.seen, start_name);
   if (config_.invariant) {
     const int workers = parts_.workers.size(), shards = int(config_.virtual_shards);
@@ -60,6 +61,7 @@ std::vector<int> Trainer::shards_of(int global) const {
 }
 
 bool Trainer::step() {
+  const double compute_s = parts_.time.compute_s();
   const std::optional<Batch> batch = parts_.train_loader.next();
   parts_.time.charge(Phase::load);
   if (!batch) return false;
@@ -68,7 +70,6 @@ bool Trainer::step() {
       .rate = float(learning_rate(schedule_, state_.updates, parts_.train_loader.steps_per_epoch(),
                                   int(config_.epochs))),
       .update = state_.updates + 1};
-  const double compute_s = parts_.time.compute_s();
   const Outcome outcome = parts_.worker.step(*batch, shards_of(global), global, rate);
   if (arrivals_) arrivals_->stamp(parts_.workers.runtime().now_s());
   own_.compute_s += parts_.time.compute_s() - compute_s;
@@ -81,28 +82,46 @@ bool Trainer::step() {
   ++state_.steps;
   ++state_.updates;
   ++local_steps_;
-  const bool alone_and_lost = parts_.workers.size() == 1 && parts_.worker.not_finite();
-  if (local_steps_ == next_pulse_ || alone_and_lost) exchange_pulse();
+  if (pulse_.under_way()) collect_pulse();
+  const bool alone = parts_.workers.size() == 1;
+  if (local_steps_ == next_pulse_ || (alone && parts_.worker.not_finite())) {
+    post_pulse();
+    if (alone || !planned_) collect_pulse();
+  }
   return true;
 }
 
-// After the first step, the second and the fourth; then every half second, or every eight steps
-// where those take longer, counted in steps that all workers agree on.
-void Trainer::exchange_pulse() {
+// After the first step, the second and the fourth; then every half second, or every four steps
+// where those take longer, counted in steps that all workers agree on. From the plan on a pulse
+// travels behind the gradients of its step and is read a step later, so that nobody waits for it.
+void Trainer::post_pulse() {
   parts_.time.charge(Phase::other);
   const double now_s = parts_.time.wall_s();
-  own_.step_s = share(now_s - last_pulse_s_, local_steps_ - last_pulse_);
+  pulse_steps_ = local_steps_ - last_pulse_;
+  own_.step_s = share(now_s - last_pulse_s_, pulse_steps_);
   own_.stop = parts_.interrupt.requested();
   own_.failed = !failure_.empty();
-  const Pulse pulse = exchange(parts_.workers, own_);
-  parts_.time.charge(Phase::wait);  // it comes after all gradients under way
+  pulse_.post(own_);
   own_ = {};
+  last_pulse_ = local_steps_;
+  last_pulse_s_ = now_s;
+}
+
+void Trainer::collect_pulse() {
+  parts_.time.charge(Phase::other);
+  const Pulse pulse = pulse_.collect();
+  parts_.time.charge(Phase::wait);
   if (pulse.failed >= 0) fail();
   learn(pulse);
   show();
   parts_.time.charge(Phase::other);
-  last_pulse_ = local_steps_;
-  last_pulse_s_ = parts_.time.wall_s();
+}
+
+// So that all know of all steps.
+void Trainer::exchange_pulse() {
+  if (pulse_.under_way()) collect_pulse();
+  post_pulse();
+  collect_pulse();
 }
 
 void Trainer::learn(const Pulse& pulse) {
@@ -120,10 +139,9 @@ void Trainer::learn(const Pulse& pulse) {
 }
 
 void Trainer::consider_balance(const Pulse& pulse) {
-  const int steps = local_steps_ - last_pulse_;
-  if (!balance_.automatic || pulse.samples == 0 || steps == 0) return;
+  if (!balance_.automatic || pulse.samples == 0) return;
   for (std::size_t i = 0; i < costs_.size(); ++i)
-    costs_[i].see(pulse.work[i].samples / steps, pulse.work[i].seconds / steps);
+    costs_[i].see(pulse.work[i].samples / pulse_steps_, pulse.work[i].seconds / pulse_steps_);
   std::vector<int> weights = rebalanced(int(config_.batch), balance_.weights, costs_);
   if (weights.empty()) return;
   std::vector<std::string> speeds;
@@ -161,8 +179,7 @@ void Trainer::find_plan() {
 bool Trainer::run_epoch() {
   epoch_start_s_ = parts_.time.wall_s();
   parts_.train_loader.start_epoch(std::uint32_t(state_.epochs), state_.steps);
-  while (step())
-    if (interrupted_) return false;
+  while (!interrupted_ && step()) continue;
   parts_.worker.settle();
   exchange_pulse();
   if (interrupted_) return false;

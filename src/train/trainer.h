@@ -87,6 +87,8 @@ class Trainer {
   bool run_epoch();  // false: interrupted
   void take_share();
   std::vector<int> shards_of(int global) const;
+  void post_pulse();
+  void collect_pulse();
   void exchange_pulse();
   void learn(const Pulse& pulse);
   void consider_balance(const Pulse& pulse);
@@ -112,9 +114,11 @@ class Trainer {
   BatchShare share_;
   PulseSource own_;  // since the last pulse
   bool interrupted_ = false;
+  PulseExchange pulse_;
   int local_steps_ = 0;  // in this process
   int next_pulse_ = 1;   // of them, after which workers tell one another how they are
   int last_pulse_ = 0;
+  int pulse_steps_ = 0;  // those that the pulse under way tells of
   double last_pulse_s_ = 0;
   bool planned_ = false;                // how gradients travel
   std::unique_ptr<Arrivals> arrivals_;  // null: alone
