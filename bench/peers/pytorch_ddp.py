@@ -1,6 +1,6 @@
 """Whole training steps of one network in PyTorch DistributedDataParallel: processes that share every batch, over gloo.
 
-Starts its processes itself. Ends with one line of JSON.
+Starts its processes itself, unless --rank says which of them it is. Ends with one line of JSON.
 """
 
 import argparse
@@ -31,7 +31,11 @@ def parse():
     parser.add_argument("--precision", choices=["f32", "bf16"], default="f32")
     parser.add_argument("--seconds", type=float, default=4, help="time steps for this long, at least three")
     parser.add_argument("--warm-up", type=int, default=2, help="steps before the first that counts")
+    parser.add_argument("--rank", type=int, help="be this one; the others are started elsewhere")
+    parser.add_argument("--meeting", help="with --rank: a file that all of them can reach, not there yet")
     options = parser.parse_args()
+    if (options.rank is None) != (options.meeting is None):
+        parser.error("--rank and --meeting go together")
     if options.batch % options.workers:
         parser.error("--batch must be a multiple of --workers")
     return options
@@ -55,7 +59,8 @@ def one_core_each(rank, threads):
 
 
 def run_rank(options, rank, meeting):
-    one_core_each(rank, options.threads)
+    if options.rank is None:
+        one_core_each(rank, options.threads)
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank,
@@ -115,4 +120,12 @@ def start_ranks(options):
         raise SystemExit(f"error: processes ended with codes {codes}")
 
 
-start_ranks(parse())
+def main():
+    options = parse()
+    if options.rank is None:
+        start_ranks(options)
+    else:
+        run_rank(options, options.rank, options.meeting)
+
+
+main()
