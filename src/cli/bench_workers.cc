@@ -6,7 +6,8 @@
 #include "base/error.h"
 #include "optim/optimizer.h"
 #include "sync/allreduce_strategy.h"
-#include "train/shared_gradients.h"
+#include "sync/shared_strategy.h"
+#include "train/host_arenas.h"
 #include "train/step_times.h"
 #include "train/worker.h"
 #include "train/workers.h"
@@ -26,11 +27,13 @@ class Steps {
         model_(model),
         workers_(world, {}),
         optimizer_(first_optimizer(world)),
-        wire_(make_wire_format("f32", model.parameters().gradients().size())),
-        strategy_(workers_.comm(), *wire_, *optimizer_, model.parameters().gradients(), true),
-        time_(world.runtime),
         layers_(layer_ranges(model.parameters())),
-        worker_(first_parts(world), first_buckets()) {}
+        plan_(simple_plan(layers_, kFirstBucketBytes)),
+        wire_(make_wire_format("f32", model.parameters().gradients().size())),
+        strategy_(first_strategy(world)),
+        time_(world.runtime),
+        worker_({.model = model_, .strategy = *strategy_, .runtime = world.runtime, .time = time_},
+                plan_.buckets) {}
 
   std::vector<double> time() {
     worker_.watch(true);
@@ -52,15 +55,22 @@ class Steps {
  private:
   std::unique_ptr<Optimizer> first_optimizer(World world) {
     share_gradients(workers_, world, model_.parameters());
-    return make_optimizer({.kind = "sgd", .momentum = 0.9f, .weight_decay = 1e-4f},
-                          model_.parameters());
+    if (shares_everything(world)) share_values(workers_, world, model_.parameters());
+    auto optimizer = make_optimizer({.kind = "sgd", .momentum = 0.9f, .weight_decay = 1e-4f},
+                                    model_.parameters());
+    if (shares_everything(world)) share_state(workers_, world, *optimizer);
+    return optimizer;
   }
-  Worker::Parts first_parts(World world) {
-    return {.model = model_, .strategy = strategy_, .runtime = world.runtime, .time = time_};
-  }
-  const std::vector<Bucket>& first_buckets() {
-    strategy_.set_plan(simple_plan(layers_, kFirstBucketBytes));
-    return strategy_.plan().buckets;
+  std::unique_ptr<SyncStrategy> first_strategy(World world) {
+    const std::span<float> gradients = model_.parameters().gradients();
+    if (shares_everything(world))
+      return std::make_unique<SharedStrategy>(workers_.comm(), *world.transport.host_memory(),
+                                              *optimizer_, gradients);
+    auto strategy =
+        std::make_unique<AllReduceStrategy>(workers_.comm(), *wire_, *optimizer_, gradients, true);
+    strategy->set_plan(plan_);
+    allreduce_ = strategy.get();
+    return strategy;
   }
 
   double step() {
@@ -72,10 +82,11 @@ class Steps {
   void plan() {
     worker_.watch(false);
     worker_.settle();
+    if (!allreduce_) return;
     const StepTimes times = agreed_times(workers_.comm(), worker_.watched(), layers_.size(),
                                          model_.parameters().gradients().size_bytes());
-    strategy_.set_plan(best_plan(layers_, times));
-    worker_.set_buckets(strategy_.plan().buckets);
+    allreduce_->set_plan(best_plan(layers_, times));
+    worker_.set_buckets(allreduce_->plan().buckets);
   }
 
   // How many steps to measure: worker 0 decides.
@@ -92,10 +103,12 @@ class Steps {
   Model& model_;
   Workers workers_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<WireFormat> wire_;
-  AllReduceStrategy strategy_;
-  TimeLedger time_;
   std::vector<LayerRange> layers_;
+  BucketPlan plan_;
+  std::unique_ptr<WireFormat> wire_;
+  AllReduceStrategy* allreduce_ = nullptr;  // where the strategy is that
+  std::unique_ptr<SyncStrategy> strategy_;
+  TimeLedger time_;
   Worker worker_;
   std::int64_t updates_ = 0;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 
 #include "base/check.h"
@@ -16,14 +15,6 @@ namespace {
 constexpr std::size_t kAlign = 16;  // floats: a cache line
 
 std::size_t aligned(std::size_t floats) { return (floats + kAlign - 1) / kAlign * kAlign; }
-
-float* allocate(std::size_t floats) {
-  const std::size_t bytes = std::max<std::size_t>(aligned(floats), kAlign) * sizeof(float);
-  auto* memory = static_cast<float*>(std::aligned_alloc(64, bytes));
-  if (memory == nullptr) throw std::bad_alloc();
-  std::memset(memory, 0, bytes);
-  return memory;
-}
 
 // Biases and norms: as they are.
 class PlainLayout : public StoredLayout {
@@ -42,8 +33,6 @@ class PlainLayout : public StoredLayout {
 };
 
 }  // namespace
-
-void Parameters::Free::operator()(float* p) const { std::free(p); }
 
 Parameters::Parameters(const Network& network, const Family& family, int batch) {
   std::vector<ParameterSpec> specs = network.parameters();
@@ -67,9 +56,8 @@ Parameters::Parameters(const Network& network, const Family& family, int batch) 
     parameters_.push_back({std::move(spec), begin, size_});
     layouts_.push_back(std::move(layout));
   }
-  values_.reset(allocate(size_));
-  gradients_.reset(allocate(size_));
-  gradient_place_ = gradients_.get();
+  values_ = FloatArena(size_);
+  gradients_ = FloatArena(size_);
   for (const Node& node : network.nodes())
     if (std::holds_alternative<BatchNorm>(node.layer)) {
       const std::size_t padded = aligned(std::size_t(node.shape.channels));
@@ -151,12 +139,6 @@ void Parameters::initialize(const Network& network, std::uint64_t seed) {
   for (Buffer& buffer : buffers_)
     std::fill(buffer.values.begin(), buffer.values.end(),
               buffer.name.ends_with("running_var") ? 1.0f : 0.0f);
-}
-
-void Parameters::place_gradients(std::span<float> memory) {
-  CHECK(memory.size() == size_, "room for {} gradients, not {}", memory.size(), size_);
-  gradients_.reset();
-  gradient_place_ = memory.data();
 }
 
 std::string Parameters::sha256() const {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/float_arena.h"
 #include "kernels/family.h"
 #include "nn/network.h"
 
@@ -49,13 +50,14 @@ class Parameters {
   Parameters(const Network& network, const Family& family, int batch);
 
   std::span<const Parameter> list() const { return parameters_; }  // in arena order
-  std::span<float> values() { return {values_.get(), size_}; }
-  std::span<const float> values() const { return {values_.get(), size_}; }
-  std::span<float> gradients() { return {gradient_place_, size_}; }
-  std::span<const float> gradients() const { return {gradient_place_, size_}; }
-  // From now on gradients lie here, in memory that outlives this (as large as gradients(), aligned
-  // to 64 bytes, zero), where other workers can reach them. Before the first batch.
-  void place_gradients(std::span<float> memory);
+  std::span<float> values() { return values_.span(); }
+  std::span<const float> values() const { return values_.span(); }
+  std::span<float> gradients() { return gradients_.span(); }
+  std::span<const float> gradients() const { return gradients_.span(); }
+  // From now on gradients (zeros, at first) or values lie here, where other workers can reach them:
+  // memory as large, aligned to 64 bytes, that outlives this. Before the first batch.
+  void place_gradients(std::span<float> memory) { gradients_.place(memory); }
+  void place_values(std::span<float> memory) { values_.place(memory); }
   std::vector<Buffer>& buffers() { return buffers_; }  // in node order, mean before variance
   const std::vector<Buffer>& buffers() const { return buffers_; }
   RunningStatistics running_statistics(NodeId node);  // null where it is no batch norm
@@ -81,13 +83,8 @@ class Parameters {
   std::string sha256() const;
 
  private:
-  struct Free {
-    void operator()(float* p) const;
-  };
   std::size_t size_ = 0;
-  std::unique_ptr<float[], Free> values_;
-  std::unique_ptr<float[], Free> gradients_;  // null where they were placed elsewhere
-  float* gradient_place_ = nullptr;
+  FloatArena values_{0}, gradients_{0};
   std::vector<Parameter> parameters_;
   std::vector<std::unique_ptr<StoredLayout>> layouts_;
   std::vector<Buffer> buffers_;

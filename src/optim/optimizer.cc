@@ -5,10 +5,10 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/float_arena.h"
 #include "base/nearest.h"
 #include "kernels/optimizer.h"
 #include "kernels/parallel.h"
-#include "optim/state_arena.h"
 
 namespace convoy {
 namespace {
@@ -35,6 +35,7 @@ class RunOptimizer : public Optimizer {
   }
 
   std::size_t size() const override { return values_.size(); }
+  bool elementwise() const override { return true; }
 
   // Calls body(at, count, run) for pieces that cover [begin, end), on all threads.
   template <typename Body>
@@ -110,6 +111,9 @@ class Sgd : public ElementwiseOptimizer {
     if (momentum_ == 0) return {};
     return {{"momentum", velocity_.span()}};
   }
+  void place_state(const Allocate& allocate) override {
+    if (momentum_ > 0) velocity_.place(allocate(size()));
+  }
 
  private:
   void move(std::size_t at, std::span<const float> gradients, const Pace& pace) override {
@@ -125,7 +129,7 @@ class Sgd : public ElementwiseOptimizer {
 
   float momentum_;
   bool nesterov_;
-  StateArena velocity_;
+  FloatArena velocity_;
 };
 
 class Adam : public ElementwiseOptimizer {
@@ -139,6 +143,10 @@ class Adam : public ElementwiseOptimizer {
 
   std::vector<NamedArena> state() override {
     return {{"adam_m", first_.span()}, {"adam_v", second_.span()}};
+  }
+  void place_state(const Allocate& allocate) override {
+    first_.place(allocate(size()));
+    second_.place(allocate(size()));
   }
 
  private:
@@ -155,7 +163,7 @@ class Adam : public ElementwiseOptimizer {
   }
 
   OptimizerOptions options_;
-  StateArena first_, second_;
+  FloatArena first_, second_;
 };
 
 // Layer-wise adaptive rates: a weight moves by a fixed share (`trust`) of its own length.
@@ -180,6 +188,8 @@ class Lars : public RunOptimizer {
   WeightUpdate* in_backward(float, std::int64_t) override { return nullptr; }
 
   std::vector<NamedArena> state() override { return {{"momentum", velocity_.span()}}; }
+  void place_state(const Allocate& allocate) override { velocity_.place(allocate(size())); }
+  bool elementwise() const override { return false; }
 
  private:
   void update_run(const Run& run, float rate) {
@@ -207,7 +217,7 @@ class Lars : public RunOptimizer {
 
   float momentum_;
   float trust_;
-  StateArena velocity_;
+  FloatArena velocity_;
 };
 
 std::vector<Run> make_runs(const OptimizerOptions& options, std::span<const Parameter> parameters) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,9 +33,9 @@ using NamedArena = std::pair<std::string, std::span<float>>;
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Updates values[begin, end) from gradients[begin, end); both are bounds of parameters. `update`
-  // counts from 1. Runs on all threads of the team; the result does not depend on how many there
-  // are, nor on how an arena is cut into ranges.
+  // Updates values[begin, end) from gradients[begin, end); both are bounds of parameters, unless it
+  // is elementwise(). `update` counts from 1. Runs on all threads of the team; the result does not
+  // depend on how many there are, nor on how an arena is cut into ranges.
   virtual void update(std::size_t begin, std::size_t end, float rate, std::int64_t update) = 0;
   // For a backward pass: moves weights as their gradients come, to the same bits as update() would.
   // Null where the rule needs a whole gradient first. Valid until the next call.
@@ -44,6 +45,11 @@ class Optimizer {
   // Arenas of state by name ("momentum"; "adam_m", "adam_v"), each of the parameters' layout, for
   // checkpoints.
   virtual std::vector<NamedArena> state() = 0;
+  // Before the first update: state lies in what allocate(count) gives, zeros that outlive this.
+  using Allocate = std::function<std::span<float>(std::size_t)>;
+  virtual void place_state(const Allocate& allocate) = 0;
+  // A number's update depends on its own gradient only: ranges may then be cut anywhere.
+  virtual bool elementwise() const = 0;
   virtual std::size_t size() const = 0;  // floats of the arena
 };
 

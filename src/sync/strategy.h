@@ -38,6 +38,9 @@ class SyncStrategy {
     static_cast<void>(rate);
     return nullptr;
   }
+  // Before end_step(): this worker's gradients are not finite, and zero now. Where weights are
+  // shared, nobody moves them in this step.
+  virtual void veto() {}
   // Every bucket was ready; the rate is that of the update which the gradients make. `moved` are
   // the ranges that in_backward() has moved already.
   virtual void end_step(const UpdateRate& rate, std::vector<ArenaRange> moved) = 0;

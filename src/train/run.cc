@@ -76,7 +76,7 @@ TrainResult train(const TrainRequest& request, World world, const InterruptGuard
                  .time = time,
                  .invariant = parts.invariant,
                  .pace = parts.pace.get(),
-                 .checks_gradients = parts.allreduce || parts.invariant},
+                 .checks_gradients = parts.allreduce || parts.invariant || parts.shares_weights},
                 parts.buckets);
   Trainer trainer(parts.config,
                   {.workers = *parts.workers,

@@ -8,10 +8,11 @@
 #include "kernels/parallel.h"
 #include "nn/checkpoint.h"
 #include "sync/local_strategy.h"
+#include "sync/shared_strategy.h"
+#include "train/host_arenas.h"
 #include "train/parts.h"
 #include "train/records.h"
 #include "train/resume.h"
-#include "train/shared_gradients.h"
 #include "world/mpi/mpi_file.h"
 #include "world/mpi/mpi_world.h"
 
@@ -150,16 +151,33 @@ void restore(RunParts& parts, const fs::path& checkpoint) {
 void spread_start(RunParts& parts) {
   Workers& workers = *parts.workers;
   if (workers.size() == 1) return;
-  workers.spread(std::as_writable_bytes(parts.model->parameters().values()));
+  if (!parts.shares_weights)
+    workers.spread(std::as_writable_bytes(parts.model->parameters().values()));
   for (Buffer& buffer : parts.model->parameters().buffers())
     workers.spread(std::as_writable_bytes(std::span(buffer.values)));
-  for (const NamedArena& arena : parts.optimizer->state())
-    workers.spread(std::as_writable_bytes(arena.second));
+  if (!parts.shares_weights)
+    for (const NamedArena& arena : parts.optimizer->state())
+      workers.spread(std::as_writable_bytes(arena.second));
   const std::string text = workers.spread(workers.leads() ? parts.state.to_text() : "");
   if (!workers.leads()) parts.state = RunState::from_text(text, "worker 0");
 }
 
-void make_strategy(RunParts& parts) {
+// Gradients in memory that the workers of a host share; weights, too, where all are on one host and
+// nothing was said about how gradients are to travel.
+void prepare_update(RunParts& parts, World world) {
+  const TrainConfig& config = parts.config;
+  Workers& workers = *parts.workers;
+  Parameters& parameters = parts.model->parameters();
+  if (config.world != "sim") share_gradients(workers, world, parameters);
+  parts.shares_weights = config.world != "sim" && shares_everything(world) && !config.invariant &&
+                         config.algorithm == "auto" && config.wire == "f32" &&
+                         config.bucket_mib == 0 && config.overlap && config.optimizer != "lars";
+  if (parts.shares_weights) share_values(workers, world, parameters);
+  parts.optimizer = make_optimizer(optimizer_options(config), parameters);
+  if (parts.shares_weights) share_state(workers, world, *parts.optimizer);
+}
+
+void make_strategy(RunParts& parts, World world) {
   Parameters& parameters = parts.model->parameters();
   const std::vector<LayerRange> layers = layer_ranges(parameters);
   const std::size_t arena = parameters.gradients().size();
@@ -169,6 +187,11 @@ void make_strategy(RunParts& parts) {
         std::make_unique<InvariantStrategy>(parts.workers->comm(), *parts.optimizer, parameters);
     parts.invariant = strategy.get();
     parts.strategy = std::move(strategy);
+  } else if (parts.shares_weights) {
+    parts.strategy =
+        std::make_unique<SharedStrategy>(parts.workers->comm(), *world.transport.host_memory(),
+                                         *parts.optimizer, parameters.gradients());
+    parts.buckets = simple_plan(layers, 1).buckets;
   } else if (parts.workers->size() == 1 && parts.config.wire == "f32") {
     parts.strategy = std::make_unique<LocalStrategy>(*parts.optimizer);
   } else {
@@ -205,9 +228,7 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   parts.model = make_model(local, *parts.data->train,
                            prepared_batch(parts.config, parts.data->train->whole_size()),
                            parts.statistics.get());
-  if (parts.config.world != "sim")
-    share_gradients(*parts.workers, world, parts.model->parameters());
-  parts.optimizer = make_optimizer(optimizer_options(parts.config), parts.model->parameters());
+  prepare_update(parts, world);
   make_loaders(parts);
   compare_workers(parts);
   if (leads && !checkpoint.empty())
@@ -217,7 +238,7 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   else if (leads)
     set_start(start_options(parts.config), *parts.data->train, *parts.model);
   spread_start(parts);
-  make_strategy(parts);
+  make_strategy(parts, world);
   if (request.images_per_s > 0)
     parts.pace = std::make_unique<Pace>(parts.model->network(), request.images_per_s,
                                         request.message_s_per_byte);

@@ -37,6 +37,7 @@ struct RunParts {
   // How the workers come to the same weights; one of these is the strategy.
   std::unique_ptr<WireFormat> wire;
   std::unique_ptr<SyncStrategy> strategy;
+  bool shares_weights = false;             // with all other workers
   AllReduceStrategy* allreduce = nullptr;  // where it is that
   InvariantStrategy* invariant = nullptr;
   std::vector<Bucket> buckets;

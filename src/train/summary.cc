@@ -41,13 +41,14 @@ void print_workers(const RunParts& parts, std::FILE* human) {
   const TrainConfig& config = parts.config;
   if (parts.workers->size() > 1 || config.invariant) {
     const std::vector<int> weights = parse_balance(config.balance, parts.workers->size()).weights;
-    tell(human, fmt::format("{}: batch {}; gradients {}, {} all-reduce\n",
-                            counted(parts.workers->size(), "worker"),
-                            batch_text(config.batch, weights, parts.data->train->whole_size()),
-                            config.invariant
-                                ? fmt::format("of {} shards, summed exactly", config.virtual_shards)
-                                : config.wire,
-                            config.algorithm));
+    std::string way = fmt::format("gradients {}, {} all-reduce", config.wire, config.algorithm);
+    if (config.invariant)
+      way = fmt::format("gradients of {} shards, summed exactly, {} all-reduce",
+                        config.virtual_shards, config.algorithm);
+    if (parts.shares_weights) way = "weights in shared memory, each worker updates its part";
+    tell(human,
+         fmt::format("{}: batch {}; {}\n", counted(parts.workers->size(), "worker"),
+                     batch_text(config.batch, weights, parts.data->train->whole_size()), way));
   }
   if (config.base_batch > 0)
     tell(human,

@@ -166,6 +166,7 @@ Outcome Worker::step(const Batch& part, std::span<const int> shards, int global,
     outcome = compute(not_finite_ ? nothing : part, global, rate, &moved);
     if (not_finite_ && !parts_.checks_gradients) return {};
   }
+  if (not_finite_) parts_.strategy.veto();
   parts_.strategy.end_step(rate, std::move(moved));
   parts_.time.charge(Phase::update);
   return outcome;

@@ -1,4 +1,4 @@
-#include "optim/state_arena.h"
+#include "base/float_arena.h"
 
 #include <sys/mman.h>
 
@@ -6,9 +6,11 @@
 #include <cstring>
 #include <new>
 
+#include "base/check.h"
+
 namespace convoy {
 
-StateArena::StateArena(std::size_t count) : count_(count) {
+FloatArena::FloatArena(std::size_t count) : count_(count) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   const std::size_t bytes = count * sizeof(float);
   const std::size_t alignment = bytes >= kHugePage ? kHugePage : 64;
@@ -18,9 +20,16 @@ StateArena::StateArena(std::size_t count) : count_(count) {
   // A kernel without huge pages refuses, and small pages serve as well.
   if (alignment == kHugePage) ::madvise(memory, padded, MADV_HUGEPAGE);
   std::memset(memory, 0, padded);
-  floats_.reset(static_cast<float*>(memory));
+  own_.reset(static_cast<float*>(memory));
+  place_ = own_.get();
 }
 
-void StateArena::Free::operator()(float* floats) const { std::free(floats); }
+void FloatArena::place(std::span<float> memory) {
+  CHECK(memory.size() == count_, "room for {} floats, not {}", memory.size(), count_);
+  own_.reset();
+  place_ = memory.data();
+}
+
+void FloatArena::Free::operator()(float* floats) const { std::free(floats); }
 
 }  // namespace convoy
