@@ -58,6 +58,7 @@ class Regions {
       if (region == MAP_FAILED)
         throw TransportError(
             fmt::format("no {} bytes of memory to share for rank {}", bytes_, rank));
+      madvise(region, bytes_, MADV_HUGEPAGE);  // where the system may
       regions_.push_back(region);
       const std::vector<int>& ranks = hub.ranks_of_host(rank);
       for (std::size_t index = 0; index < ranks.size(); ++index)
