@@ -27,8 +27,7 @@ class Steps {
         model_(model),
         workers_(world, {}),
         optimizer_(first_optimizer(world)),
-        layers_(layer_ranges(model.parameters())),
-        plan_(simple_plan(layers_, kFirstBucketBytes)),
+        plan_(simple_plan(layer_ranges(model.parameters()), kFirstBucketBytes)),
         wire_(make_wire_format("f32", model.parameters().gradients().size())),
         strategy_(first_strategy(world)),
         time_(world.runtime),
@@ -81,12 +80,7 @@ class Steps {
 
   void plan() {
     worker_.watch(false);
-    worker_.settle();
-    if (!allreduce_) return;
-    const StepTimes times = agreed_times(workers_.comm(), worker_.watched(), layers_.size(),
-                                         model_.parameters().gradients().size_bytes());
-    allreduce_->set_plan(best_plan(layers_, times));
-    worker_.set_buckets(allreduce_->plan().buckets);
+    if (allreduce_) replan(workers_.comm(), model_.parameters(), worker_, *allreduce_);
   }
 
   // How many steps to measure: worker 0 decides.
@@ -103,7 +97,6 @@ class Steps {
   Model& model_;
   Workers workers_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::vector<LayerRange> layers_;
   BucketPlan plan_;
   std::unique_ptr<WireFormat> wire_;
   AllReduceStrategy* allreduce_ = nullptr;  // where the strategy is that

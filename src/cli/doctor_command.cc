@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,12 +21,31 @@ struct Findings {
   int threads = 1;
   double gemm_f32_gflops = 0;
   double gemm_bf16_gflops = 0;
+  std::string shared_pages;
 };
+
+constexpr const char* kSharedPages = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+
+// Whether memory that processes share may lie on large pages: the kernel's choice, in brackets.
+std::string shared_pages() {
+  std::ifstream file(kSharedPages);
+  std::string word;
+  while (file >> word)
+    if (word.starts_with('[') && word.ends_with(']')) return word.substr(1, word.size() - 2);
+  return "unknown";
+}
+
+std::string pages_verdict(const std::string& choice) {
+  if (choice != "never") return "For what workers of this host share.";
+  return fmt::format("Several workers on this host are faster after echo advise > {}.",
+                     kSharedPages);
+}
 
 Findings examine(int wanted_threads) {
   Findings found{.cpu = cpu(), .onednn_capped = cap_onednn_isa()};
   set_threads(wanted_threads);
   found.threads = threads();
+  found.shared_pages = shared_pages();
   found.gemm_f32_gflops = gemm_f32_gflops();
   found.gemm_bf16_gflops = gemm_bf16_gflops();
   return found;
@@ -77,6 +97,7 @@ void print_table(const Findings& found) {
       {"cores", fmt::format("{}", found.cpu.cores), "That this process may run on."},
       {"memory", fmt::format("{:.1f} GiB", found.cpu.memory_bytes / double(1 << 30)),
        memory_verdict(found.cpu.memory_bytes)},
+      {"2 MB pages", found.shared_pages, pages_verdict(found.shared_pages)},
       {"threads", fmt::format("{}", found.threads), thread_verdict(found)},
       {"f32 peak", fmt::format("{:.0f} GFLOP/s", found.gemm_f32_gflops),
        "Products of 640 x 640 matrices on every thread, measured now."},
@@ -102,6 +123,7 @@ void print_json(const Findings& found) {
       {"onednn_capped", found.onednn_capped},
       {"cores", found.cpu.cores},
       {"memory_bytes", found.cpu.memory_bytes},
+      {"shared_huge_pages", found.shared_pages},
       {"threads", found.threads},
       {"gemm_f32_gflops", rounded(found.gemm_f32_gflops)},
       {"gemm_bf16_gflops", rounded(found.gemm_bf16_gflops)},

@@ -63,7 +63,8 @@ RankOptions rank_options(const TrainRequest& request) {
   TrainConfig config = request.config;
   bool said = is_given(request, "workers");
   if (!request.resume.empty() && !job_of_process() && !started_by_mpi()) {
-    config = resumed_config(stored_config(request.resume), request.config, request.given);
+    config = resumed_config(stored_config(find_checkpoint(request.resume)), request.config,
+                            request.given);
     said = true;
   }
   return {.size = said ? int(config.workers) : 0,

@@ -17,6 +17,12 @@ fs::path find_checkpoint(const std::string& text) {
   throw DataError("{}: no whole checkpoint in this folder", text);
 }
 
+TrainConfig stored_config(const fs::path& checkpoint) {
+  TrainConfig stored;
+  read_toml(stored, read_checkpoint_state(checkpoint).configuration, checkpoint.string());
+  return stored;
+}
+
 fs::path folder_of(const fs::path& checkpoint) {
   const fs::path parent = fs::absolute(checkpoint).lexically_normal().parent_path();
   if (parent.filename() != "checkpoints") return {};

@@ -94,11 +94,4 @@ TrainResult train(const TrainRequest& request, World world, const InterruptGuard
   return complete ? already_complete(parts, trainer, human) : carry_out(parts, trainer, human);
 }
 
-TrainConfig stored_config(const std::string& resume) {
-  const std::filesystem::path checkpoint = find_checkpoint(resume);
-  TrainConfig stored;
-  read_toml(stored, read_checkpoint_state(checkpoint).configuration, checkpoint.string());
-  return stored;
-}
-
 }  // namespace convoy

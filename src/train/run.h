@@ -40,7 +40,4 @@ struct TrainResult {
 TrainResult train(const TrainRequest& request, World world, const InterruptGuard& interrupt,
                   std::FILE* human);
 
-// What `--resume` would go on with, as it was stored.
-TrainConfig stored_config(const std::string& resume);
-
 }  // namespace convoy

@@ -31,8 +31,7 @@ fs::path resolve_config(const TrainRequest& request, World world, TrainConfig& c
   fs::path checkpoint;
   if (!request.resume.empty() && setup.leads()) {
     checkpoint = find_checkpoint(request.resume);
-    TrainConfig stored;
-    read_toml(stored, read_checkpoint_state(checkpoint).configuration, checkpoint.string());
+    TrainConfig stored = stored_config(checkpoint);
     if (const fs::path folder = folder_of(checkpoint); !folder.empty())
       stored.out = folder.string();
     config = resumed_config(stored, request.config, request.given);

@@ -55,4 +55,15 @@ StepTimes agreed_times(CommTask& comm, StepTimes own, std::size_t layers,
   return own;
 }
 
+StepTimes replan(CommTask& comm, const Parameters& parameters, Worker& worker,
+                 AllReduceStrategy& strategy) {
+  worker.settle();
+  const std::vector<LayerRange> layers = layer_ranges(parameters);
+  StepTimes times =
+      agreed_times(comm, worker.watched(), layers.size(), parameters.gradients().size_bytes());
+  strategy.set_plan(best_plan(layers, times));
+  worker.set_buckets(strategy.plan().buckets);
+  return times;
+}
+
 }  // namespace convoy

@@ -1,8 +1,9 @@
-// The times from which the travel of gradients is planned, as all workers agree on them.
+// How the gradients of a run travel, planned from the times of its first steps, as all workers
+// agree on them.
 #pragma once
 
-#include "sync/bucket_plan.h"
-#include "sync/comm_task.h"
+#include "sync/allreduce_strategy.h"
+#include "train/worker.h"
 
 namespace convoy {
 
@@ -10,5 +11,10 @@ namespace convoy {
 // all workers counts. Also times two all-reduces, of a small and of a large buffer.
 StepTimes agreed_times(CommTask& comm, StepTimes own, std::size_t layers,
                        std::size_t gradient_bytes);
+
+// Between two steps: the strategy and the worker go on by the plan that is best for what the worker
+// has watched. Gives the times that it was made from.
+StepTimes replan(CommTask& comm, const Parameters& parameters, Worker& worker,
+                 AllReduceStrategy& strategy);
 
 }  // namespace convoy

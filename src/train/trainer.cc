@@ -161,14 +161,9 @@ void Trainer::find_plan() {
   parts_.worker.watch(false);
   if (!parts_.allreduce || parts_.workers.size() == 1 || config_.bucket_mib > 0 || !config_.overlap)
     return;
-  parts_.worker.settle();
-  const std::vector<LayerRange> layers = layer_ranges(parts_.model.parameters());
   const StepTimes times =
-      agreed_times(parts_.workers.comm(), parts_.worker.watched(), layers.size(),
-                   parts_.model.parameters().gradients().size_bytes());
-  parts_.allreduce->set_plan(best_plan(layers, times));
+      replan(parts_.workers.comm(), parts_.model.parameters(), parts_.worker, *parts_.allreduce);
   const BucketPlan& plan = parts_.allreduce->plan();
-  parts_.worker.set_buckets(plan.buckets);
   say(
       fmt::format("gradients travel in {} piece{}: a step should take {:.1f} ms, of which {:.1f} "
                   "ms are computation",
