@@ -21,7 +21,7 @@ struct Findings {
   int threads = 1;
   double gemm_f32_gflops = 0;
   double gemm_bf16_gflops = 0;
-  std::string shared_pages;
+  std::string shared_pages;  // see shared_pages()
 };
 
 constexpr const char* kSharedPages = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
@@ -42,7 +42,9 @@ std::string pages_verdict(const std::string& choice) {
 }
 
 Findings examine(int wanted_threads) {
-  Findings found{.cpu = cpu(), .onednn_capped = cap_onednn_isa()};
+  Findings found;
+  found.cpu = cpu();
+  found.onednn_capped = cap_onednn_isa();
   set_threads(wanted_threads);
   found.threads = threads();
   found.shared_pages = shared_pages();
