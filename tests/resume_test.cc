@@ -24,10 +24,12 @@ std::vector<std::string> with(std::vector<std::string> arguments,
 
 const std::vector<Recipe>& recipes() {
   static const std::vector<Recipe> list = {
-      {"sgd",
-       {"train", "--json", "--threads", "1", "--model", "shallow", "--data",
-        "synthetic:1x28x28:10:1001", "--batch", "8", "--momentum", "0.9", "--nesterov",
-        "--schedule", "cosine", "--warmup-epochs", "1", "--lr", "0.01"}},
+      {"sgd", {"train",      "--json",     "--threads",  "1",
+               "--model",    "shallow",    "--data",     "synthetic:1x28x28:10:1001",
+               "--batch",    "8",          "--momentum", "0.9",
+               "--nesterov", "--schedule", "cosine",     "--warmup-epochs",
+               "1",          "--lr",       "0.01",       "--lookahead",
+               "7:0.9"}},
       {"adam_dropout",
        {"train", "--json", "--threads", "1", "--model", "mnist_cnn", "--data",
         "synthetic:1x28x28:10:260", "--batch", "8", "--optimizer", "adam", "--lr", "0.001"}},

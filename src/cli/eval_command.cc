@@ -29,8 +29,9 @@ struct Arguments {
   GivenFlags flags;
 };
 
-constexpr const char* kShared[] = {"data",  "data_root", "model",   "input",          "classes",
-                                   "batch", "precision", "threads", "loader_threads", "eval_flip"};
+constexpr const char* kShared[] = {"data",           "data_root", "model",     "input",
+                                   "classes",        "batch",     "precision", "threads",
+                                   "loader_threads", "eval_flip", "eval_shift"};
 
 std::filesystem::path weights_at(const std::string& text) {
   const std::filesystem::path path(text);
@@ -72,7 +73,8 @@ nlohmann::json evaluate_weights(TrainConfig config, const std::filesystem::path&
   load_weights(path, model->network(), model->parameters(), LoadMode::strict);
   Loader loader(*split.test, evaluation_loader(int(config.batch), int(config.loader_threads)));
   const double start_s = now_s();
-  const Score score = evaluate(*model, loader, {.flip = config.eval_flip});
+  const Score score = evaluate(
+      *model, loader, {.flip = config.eval_flip || config.eval_shift, .shift = config.eval_shift});
   const double seconds = now_s() - start_s;
   nlohmann::json answer = {{"test_accuracy", score.accuracy},
                            {"test_loss", score.loss},
@@ -84,6 +86,7 @@ nlohmann::json evaluate_weights(TrainConfig config, const std::filesystem::path&
                            {"checkpoint", path.string()},
                            {"weights_sha256", model->parameters().sha256()}};
   if (score.flip_accuracy) answer["test_accuracy_flip"] = *score.flip_accuracy;
+  if (score.shift_accuracy) answer["test_accuracy_shift"] = *score.shift_accuracy;
   return answer;
 }
 
@@ -105,9 +108,11 @@ void run_eval(const Arguments& arguments) {
       {"test loss", fmt::format("{:.4f}", number("test_loss"))},
       {"samples", with_commas(std::uint64_t(number("samples")))},
       {"speed", fmt::format("{:.0f} images/s", number("images_per_s"))}};
-  if (answer.contains("test_accuracy_flip"))
-    rows.insert(rows.begin() + 3,
-                {"  flips averaged", fmt::format("{:.2f} %", 100 * number("test_accuracy_flip"))});
+  auto place = rows.begin() + 3;
+  for (const auto& [field, label] : {std::pair("test_accuracy_flip", "  flips averaged"),
+                                     {"test_accuracy_shift", "  and shifts"}})
+    if (answer.contains(field))
+      place = rows.insert(place, {label, fmt::format("{:.2f} %", 100 * number(field))}) + 1;
   fmt::print("{}", summary_table(rows));
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "optim/lookahead.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "train/start.h"
@@ -42,6 +43,7 @@ struct TrainConfig {
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double trust = 0.001;
+  std::string lookahead;
   std::string schedule = "cosine";
   double warmup_epochs = 0;
   std::vector<double> milestones;
@@ -76,6 +78,7 @@ struct TrainConfig {
   std::int64_t checkpoint_every = 1;
   std::int64_t eval_every = 1;
   bool eval_flip = false;
+  bool eval_shift = false;
   std::string init;
   std::string start;
   std::string freeze;
@@ -138,6 +141,7 @@ void check_config(const TrainConfig& config);
 
 // The configuration in the words of the parts that carry it out.
 OptimizerOptions optimizer_options(const TrainConfig& config);
+LookaheadOptions lookahead_options(const TrainConfig& config, std::int64_t updates);
 ScheduleOptions schedule_options(const TrainConfig& config);
 AugmentOptions augment_options(const TrainConfig& config);
 StartOptions start_options(const TrainConfig& config);

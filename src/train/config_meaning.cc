@@ -85,6 +85,13 @@ void check_config(const TrainConfig& config) {
         "--balance away");
   augment_options(config);
   start_options(config);
+  lookahead_options(config, 0);
+}
+
+LookaheadOptions lookahead_options(const TrainConfig& config, std::int64_t updates) {
+  LookaheadOptions options = parse_lookahead(config.lookahead, "--lookahead");
+  options.updates = updates;
+  return options;
 }
 
 OptimizerOptions optimizer_options(const TrainConfig& config) {

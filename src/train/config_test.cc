@@ -187,6 +187,9 @@ TEST(Config, ChoicesThatExcludeEachOtherAreErrors) {
   config.start = "whiten";
   EXPECT_THAT(error_of([&] { check_config(config); }), HasSubstr("--start"));
   config.start = "";
+  config.lookahead = "often";
+  EXPECT_THAT(error_of([&] { check_config(config); }), HasSubstr("--lookahead"));
+  config.lookahead = "5:0.95";
   config.schedule = "step";
   EXPECT_THAT(error_of([&] { check_config(config); }), HasSubstr("--milestones"));
 }

@@ -5,22 +5,65 @@
 namespace convoy {
 namespace {
 
-// `model` has just evaluated `batch`, which is mirrored here.
-int correct_with_mirrored(Model& model, Batch& batch) {
-  std::vector<float> sum(model.logits().begin(), model.logits().end());
-  const std::size_t width = std::size_t(model.network().input_shape().width);
-  for (std::size_t row = 0; row < batch.images.size(); row += width)
-    std::reverse(batch.images.begin() + std::ptrdiff_t(row),
-                 batch.images.begin() + std::ptrdiff_t(row + width));
-  model.evaluate(batch);
-  std::transform(sum.begin(), sum.end(), model.logits().begin(), sum.begin(), std::plus<>{});
-  const int classes = model.network().classes();
+// Adds the model's logits times `weight` to `sums`.
+void add_logits(const Model& model, float weight, std::vector<float>& sums) {
+  std::transform(sums.begin(), sums.end(), model.logits().begin(), sums.begin(),
+                 [weight](float sum, float logit) { return sum + weight * logit; });
+}
+
+void mirror(Batch& batch, const Shape& shape) {
+  const auto width = std::ptrdiff_t(shape.width);
+  for (auto row = batch.images.begin(); row != batch.images.end(); row += width)
+    std::reverse(row, row + width);
+}
+
+// Every image moved down and right by `by` (1 or -1); what comes in is the mirror image of what is
+// beyond the edge.
+Batch shifted(const Batch& batch, const Shape& shape, int by) {
+  const auto from = [by](int at, int size) {
+    const int before = at - by;
+    return before < 0 ? std::min(1, size - 1) : before < size ? before : std::max(size - 2, 0);
+  };
+  Batch moved = batch;
+  const std::size_t width = std::size_t(shape.width);
+  for (std::size_t plane = 0; plane < batch.images.size(); plane += shape.area())
+    for (int y = 0; y < shape.height; ++y)
+      for (int x = 0; x < shape.width; ++x)
+        moved.images[plane + std::size_t(y) * width + std::size_t(x)] =
+            batch.images[plane + std::size_t(from(y, shape.height)) * width +
+                         std::size_t(from(x, shape.width))];
+  return moved;
+}
+
+int count_correct(const std::vector<float>& logits, const Batch& batch, int classes) {
   int correct = 0;
   for (int n = 0; n < batch.size(); ++n) {
-    const auto first = sum.begin() + std::ptrdiff_t(n) * classes;
+    const auto first = logits.begin() + std::ptrdiff_t(n) * classes;
     correct += std::max_element(first, first + classes) - first == batch.labels[std::size_t(n)];
   }
   return correct;
+}
+
+// `model` has just evaluated `batch`.
+void tally_views(Model& model, const Batch& batch, const EvaluateOptions& options, Tally& tally) {
+  const Shape shape = model.network().input_shape();
+  const int classes = model.network().classes();
+  std::vector<float> sums(model.logits().begin(), model.logits().end());
+  const auto add_mirrored = [&](Batch view, float weight) {
+    mirror(view, shape);
+    model.evaluate(view);
+    add_logits(model, weight, sums);
+  };
+  add_mirrored(batch, 1);
+  tally.flip_correct += count_correct(sums, batch, classes);
+  if (!options.shift) return;
+  for (const int by : {-1, 1}) {  // both together count as much as the image where it was
+    Batch view = shifted(batch, shape, by);
+    model.evaluate(view);
+    add_logits(model, 0.5f, sums);
+    add_mirrored(std::move(view), 0.5f);
+  }
+  tally.shift_correct += count_correct(sums, batch, classes);
 }
 
 }  // namespace
@@ -38,23 +81,24 @@ Tally tally(Model& model, Loader& loader, const EvaluateOptions& options) {
     sums.loss_sum += outcome.loss_sum;
     sums.correct += outcome.correct;
     sums.samples += outcome.samples;
-    if (options.flip) sums.flip_correct += correct_with_mirrored(model, *batch);
+    if (options.flip) tally_views(model, *batch, options, sums);
     if (options.stop && options.stop()) break;
   }
   return sums;
 }
 
-Score score_of(const Tally& tally, bool flip) {
+Score score_of(const Tally& tally, const EvaluateOptions& options) {
   const double samples = double(std::max<std::int64_t>(tally.samples, 1));
   Score score{.loss = tally.loss_sum / samples,
               .accuracy = double(tally.correct) / samples,
               .samples = tally.samples};
-  if (flip) score.flip_accuracy = double(tally.flip_correct) / samples;
+  if (options.flip) score.flip_accuracy = double(tally.flip_correct) / samples;
+  if (options.flip && options.shift) score.shift_accuracy = double(tally.shift_correct) / samples;
   return score;
 }
 
 Score evaluate(Model& model, Loader& loader, const EvaluateOptions& options) {
-  return score_of(tally(model, loader, options), options.flip);
+  return score_of(tally(model, loader, options), options);
 }
 
 }  // namespace convoy

@@ -15,10 +15,13 @@ struct Score {
   std::int64_t samples = 0;
   // Of the mean of the logits for each image and for its mirror image, where that was asked for.
   std::optional<double> flip_accuracy = std::nullopt;
+  // Of the mean of that and of the same for the image shifted by a pixel, up-left and down-right.
+  std::optional<double> shift_accuracy = std::nullopt;
 };
 
 struct EvaluateOptions {
-  bool flip = false;  // also find flip_accuracy; takes twice the time
+  bool flip = false;   // also find flip_accuracy; takes twice the time
+  bool shift = false;  // and shift_accuracy; takes six times the time
   // Stops early where it says so (the score is then of what was seen).
   std::function<bool()> stop = {};
 };
@@ -28,10 +31,11 @@ struct Tally {
   double loss_sum = 0;
   std::int64_t correct = 0;
   std::int64_t flip_correct = 0;
+  std::int64_t shift_correct = 0;
   std::int64_t samples = 0;
 };
 Tally tally(Model& model, Loader& loader, const EvaluateOptions& options = {});
-Score score_of(const Tally& tally, bool flip);
+Score score_of(const Tally& tally, const EvaluateOptions& options);
 
 Score evaluate(Model& model, Loader& loader, const EvaluateOptions& options = {});
 

@@ -45,6 +45,45 @@ TEST(Evaluate, FlipAccuracyIsOfTheMeanOfBothSides) {
   EXPECT_DOUBLE_EQ(score.flip_accuracy.value_or(-1), flip_correct / 60.0);
 }
 
+// Against one image at a time, moved pixel by pixel.
+TEST(Evaluate, ShiftAccuracyIsOfTheMeanOfSixViews) {
+  constexpr int kHeight = 14, kWidth = 18;
+  const Shape shape{3, kHeight, kWidth};
+  const auto data = make_synthetic({.shape = shape, .train_count = 60}, SyntheticPart::train, 5);
+  Model model(make_network("airbench", shape, 10), {.batch = 16, .threads = 1});
+  Loader loader(*data, evaluation_loader(16, 1));
+  const Score score = evaluate(model, loader, {.flip = true, .shift = true});
+
+  const auto beyond = [](int at, int size) { return at < 0 ? 1 : at == size ? size - 2 : at; };
+  Loader single(*data, evaluation_loader(1, 1));
+  single.start_epoch(0);
+  int correct = 0, flip_correct = 0, differ = 0;
+  while (auto batch = single.next()) {
+    std::vector<double> flips, all(10, 0.0);
+    for (const int by : {0, 1, -1}) {
+      for (const bool mirrored : {false, true}) {
+        Batch view = *batch;
+        for (int c = 0; c < 3; ++c)
+          for (int y = 0; y < kHeight; ++y)
+            for (int x = 0; x < kWidth; ++x) {
+              const int column = mirrored ? kWidth - 1 - x : x;
+              view.images[std::size_t((c * kHeight + y) * kWidth + x)] = batch->images[std::size_t(
+                  (c * kHeight + beyond(y + by, kHeight)) * kWidth + beyond(column + by, kWidth))];
+            }
+        model.evaluate(view);
+        for (std::size_t k = 0; k < 10; ++k) all[k] += model.logits()[k] * (by == 0 ? 2 : 1);
+      }
+      if (by == 0) flips = all;
+    }
+    correct += best(all) == batch->labels[0];
+    flip_correct += best(flips) == batch->labels[0];
+    differ += best(all) != best(flips);
+  }
+  EXPECT_GT(differ, 0) << "shifting changes nothing: this test shows nothing";
+  EXPECT_DOUBLE_EQ(score.flip_accuracy.value_or(-1), flip_correct / 60.0);
+  EXPECT_DOUBLE_EQ(score.shift_accuracy.value_or(-1), correct / 60.0);
+}
+
 TEST(Evaluate, FlipsOnlyWhereAskedTo) {
   const Shape shape{1, 12, 12};
   const auto data = make_synthetic({.shape = shape, .train_count = 8}, SyntheticPart::train, 5);

@@ -20,6 +20,7 @@ nlohmann::json history_json(const std::vector<EpochRecord>& history) {
       row["test_accuracy"] = record.test->accuracy;
       row["test_samples"] = record.test->samples;
       if (record.test->flip_accuracy) row["test_accuracy_flip"] = *record.test->flip_accuracy;
+      if (record.test->shift_accuracy) row["test_accuracy_shift"] = *record.test->shift_accuracy;
     }
     list.push_back(std::move(row));
   }
@@ -44,6 +45,8 @@ std::vector<EpochRecord> history_from(const nlohmann::json& list) {
                           .samples = row.at("test_samples")};
     if (row.contains("test_accuracy_flip"))
       record.test->flip_accuracy = row.at("test_accuracy_flip").get<double>();
+    if (row.contains("test_accuracy_shift"))
+      record.test->shift_accuracy = row.at("test_accuracy_shift").get<double>();
     history.push_back(record);
   }
   return history;

@@ -172,7 +172,11 @@ void prepare_update(RunParts& parts, World world) {
                          config.algorithm == "auto" && config.wire == "f32" &&
                          config.bucket_mib == 0 && config.overlap && config.optimizer != "lars";
   if (parts.shares_weights) share_values(workers, world, parameters);
-  parts.optimizer = make_optimizer(optimizer_options(config), parameters);
+  const auto batch = std::size_t(config.batch);
+  const std::size_t steps = (parts.data->train->whole_size() + batch - 1) / batch;
+  parts.optimizer =
+      with_lookahead(lookahead_options(config, config.epochs * std::int64_t(steps)),
+                     make_optimizer(optimizer_options(config), parameters), parameters.values());
   if (parts.shares_weights) share_state(workers, world, *parts.optimizer);
 }
 

@@ -111,6 +111,7 @@ nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer) {
     answer["test_accuracy"] = last.test->accuracy;
     answer["test_loss"] = last.test->loss;
     if (last.test->flip_accuracy) answer["test_accuracy_flip"] = *last.test->flip_accuracy;
+    if (last.test->shift_accuracy) answer["test_accuracy_shift"] = *last.test->shift_accuracy;
   }
   return answer;
 }
@@ -125,6 +126,8 @@ void print_summary(const RunParts& parts, const Trainer& trainer, std::FILE* hum
                                 last.test->loss, with_commas(std::uint64_t(last.test->samples)))});
   if (last.test && last.test->flip_accuracy)
     rows.push_back({"  flips averaged", fmt::format("{:.2f} %", 100 * *last.test->flip_accuracy)});
+  if (last.test && last.test->shift_accuracy)
+    rows.push_back({"  and shifts", fmt::format("{:.2f} %", 100 * *last.test->shift_accuracy)});
   rows.push_back({"train loss", fmt::format("{:.4f}", last.train_loss)});
   rows.push_back({"data", last.data.to_string()});
   rows.push_back(

@@ -189,15 +189,16 @@ std::optional<Score> Trainer::evaluate_epoch() {
   merge_buffers();
   parts_.time.charge(Phase::other);
   const bool alone = parts_.workers.size() == 1;
-  Tally sums = tally(
-      parts_.model, parts_.test_loader,
-      {.flip = config_.eval_flip, .stop = [&] { return alone && parts_.interrupt.requested(); }});
-  std::array<std::int64_t, 3> counts = {sums.correct, sums.flip_correct, sums.samples};
+  const EvaluateOptions options{.flip = config_.eval_flip || config_.eval_shift,
+                                .shift = config_.eval_shift,
+                                .stop = [&] { return alone && parts_.interrupt.requested(); }};
+  Tally sums = tally(parts_.model, parts_.test_loader, options);
+  std::array counts = {sums.correct, sums.flip_correct, sums.shift_correct, sums.samples};
   parts_.workers.sum(counts);
-  sums = {sum_losses(parts_.workers, sums.loss_sum), counts[0], counts[1], counts[2]};
+  sums = {sum_losses(parts_.workers, sums.loss_sum), counts[0], counts[1], counts[2], counts[3]};
   parts_.time.charge(Phase::evaluate);
   exchange_pulse();
-  const Score score = score_of(sums, config_.eval_flip);
+  const Score score = score_of(sums, options);
   if (!interrupted_ && !std::isfinite(score.loss))
     throw Diverged(
         fmt::format("the loss is not a finite number in epoch {}, evaluation: lower --lr (now {}), "
@@ -237,6 +238,8 @@ void Trainer::finish_epoch(std::optional<Score> test) {
     text += fmt::format("  test loss {:.4f}  accuracy {:6.2f} %", test->loss, 100 * test->accuracy);
   if (test && test->flip_accuracy)
     text += fmt::format(" (flips averaged {:6.2f} %)", 100 * *test->flip_accuracy);
+  if (test && test->shift_accuracy)
+    text += fmt::format(" (and shifts {:6.2f} %)", 100 * *test->shift_accuracy);
   text += fmt::format("  {} images/s  {}  {}", with_commas(std::uint64_t(images_per_s())),
                       record.data.to_string(), duration_text(record.seconds));
   say(text);

@@ -71,6 +71,7 @@ class SeveralWorkers : public ::testing::Test {
     const auto invariant = [&] {
       TrainConfig made = config(model);
       made.invariant = true;
+      made.lookahead = "2:0.9";
       return made;
     };
     const std::string expected = weights(run_real(invariant(), 1));
@@ -126,10 +127,15 @@ double difference(const TrainResult& a, const TrainResult& b, const TrainConfig&
 }
 
 TEST_F(SeveralWorkers, GiveWhatOneGives) {
-  const TrainConfig base = config("shallow");
+  const auto made = [&] {
+    TrainConfig base = config("shallow");
+    base.lookahead = "2:0.9";
+    return base;
+  };
+  const TrainConfig base = made();
   const TrainResult one = run_real(base, 1);
   for (const int workers : {2, 3, 4, 8}) {
-    const TrainResult several = run_real(config("shallow"), workers);
+    const TrainResult several = run_real(made(), workers);
     EXPECT_LT(difference(one, several, base), 1e-5) << workers;
     EXPECT_NEAR(several.answer.at("train_loss"), one.answer.at("train_loss"), 1e-5) << workers;
     EXPECT_EQ(several.answer.at("seen"), 70);
