@@ -45,43 +45,55 @@ TEST(Evaluate, FlipAccuracyIsOfTheMeanOfBothSides) {
   EXPECT_DOUBLE_EQ(score.flip_accuracy.value_or(-1), flip_correct / 60.0);
 }
 
-// Against one image at a time, moved pixel by pixel.
+// Every image shifted up and left by `by` pixels, then mirrored or not; what comes in is the mirror
+// image of what is inside the edge.
+Batch view_of(const Batch& batch, int height, int width, int by, bool mirrored) {
+  const auto inside = [](int at, int size) { return at < 0 ? 1 : at == size ? size - 2 : at; };
+  Batch view = batch;
+  for (std::size_t plane = 0; plane < batch.images.size(); plane += std::size_t(height * width))
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x) {
+        const int row = inside(y + by, height);
+        const int column = inside((mirrored ? width - 1 - x : x) + by, width);
+        view.images[plane + std::size_t(y * width + x)] =
+            batch.images[plane + std::size_t(row * width + column)];
+      }
+  return view;
+}
+
 TEST(Evaluate, ShiftAccuracyIsOfTheMeanOfSixViews) {
-  constexpr int kHeight = 14, kWidth = 18;
+  constexpr int kHeight = 12, kWidth = 14, kCount = 480, kBatch = 96;
   const Shape shape{3, kHeight, kWidth};
-  const auto data = make_synthetic({.shape = shape, .train_count = 60}, SyntheticPart::train, 5);
-  Model model(make_network("airbench", shape, 10), {.batch = 16, .threads = 1});
-  Loader loader(*data, evaluation_loader(16, 1));
+  const auto data =
+      make_synthetic({.shape = shape, .train_count = kCount}, SyntheticPart::train, 5);
+  Model model(make_network("airbench", shape, 10), {.batch = kBatch, .threads = 1});
+  Loader loader(*data, evaluation_loader(kBatch, 1));
   const Score score = evaluate(model, loader, {.flip = true, .shift = true});
 
-  const auto beyond = [](int at, int size) { return at < 0 ? 1 : at == size ? size - 2 : at; };
-  Loader single(*data, evaluation_loader(1, 1));
-  single.start_epoch(0);
+  loader.start_epoch(0);
   int correct = 0, flip_correct = 0, differ = 0;
-  while (auto batch = single.next()) {
-    std::vector<double> flips, all(10, 0.0);
+  while (auto batch = loader.next()) {
+    std::vector<double> flips, all(std::size_t(kBatch * 10), 0.0);
     for (const int by : {0, 1, -1}) {
       for (const bool mirrored : {false, true}) {
-        Batch view = *batch;
-        for (int c = 0; c < 3; ++c)
-          for (int y = 0; y < kHeight; ++y)
-            for (int x = 0; x < kWidth; ++x) {
-              const int column = mirrored ? kWidth - 1 - x : x;
-              view.images[std::size_t((c * kHeight + y) * kWidth + x)] = batch->images[std::size_t(
-                  (c * kHeight + beyond(y + by, kHeight)) * kWidth + beyond(column + by, kWidth))];
-            }
-        model.evaluate(view);
-        for (std::size_t k = 0; k < 10; ++k) all[k] += model.logits()[k] * (by == 0 ? 2 : 1);
+        model.evaluate(view_of(*batch, kHeight, kWidth, by, mirrored));
+        for (std::size_t i = 0; i < all.size(); ++i)
+          all[i] += model.logits()[i] * (by == 0 ? 2 : 1);
       }
       if (by == 0) flips = all;
     }
-    correct += best(all) == batch->labels[0];
-    flip_correct += best(flips) == batch->labels[0];
-    differ += best(all) != best(flips);
+    for (int n = 0; n < kBatch; ++n) {
+      const auto best_of = [n](const std::vector<double>& logits) {
+        return best({logits.begin() + n * 10, logits.begin() + n * 10 + 10});
+      };
+      correct += best_of(all) == batch->labels[std::size_t(n)];
+      flip_correct += best_of(flips) == batch->labels[std::size_t(n)];
+      differ += best_of(all) != best_of(flips);
+    }
   }
   EXPECT_GT(differ, 0) << "shifting changes nothing: this test shows nothing";
-  EXPECT_DOUBLE_EQ(score.flip_accuracy.value_or(-1), flip_correct / 60.0);
-  EXPECT_DOUBLE_EQ(score.shift_accuracy.value_or(-1), correct / 60.0);
+  EXPECT_DOUBLE_EQ(score.flip_accuracy.value_or(-1), double(flip_correct) / kCount);
+  EXPECT_DOUBLE_EQ(score.shift_accuracy.value_or(-1), double(correct) / kCount);
 }
 
 TEST(Evaluate, FlipsOnlyWhereAskedTo) {
