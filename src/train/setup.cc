@@ -242,9 +242,11 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
     set_start(start_options(parts.config), *parts.data->train, *parts.model);
   spread_start(parts);
   make_strategy(parts, world);
+  // Messages that are sent after backward keep nobody from computing.
   if (request.images_per_s > 0)
-    parts.pace = std::make_unique<Pace>(parts.model->network(), request.images_per_s,
-                                        request.message_s_per_byte);
+    parts.pace =
+        std::make_unique<Pace>(parts.model->network(), request.images_per_s,
+                               parts.config.overlap ? request.message_s_per_byte : 0.0);
   return parts;
 }
 
