@@ -11,9 +11,9 @@ import sys
 import tempfile
 
 # A folder may include itself and those before it.
-ORDER = ["base", "data", "kernels", "nn", "optim", "world", "sync", "measure", "train", "lab", "cli"]
+ORDER = ["base", "data", "kernels", "nn", "optim", "world", "sync", "measure", "train", "lab", "report", "cli"]
 # Headers that only one folder may include.
-PRIVATE = {"dnnl": "kernels", "mpi.h": "world", "zmq": "world", "boost": "world", "sqlite3": "measure"}
+PRIVATE = {"dnnl": "kernels", "mpi.h": "world", "zmq": "world", "boost": "world", "sqlite3": "measure", "httplib": "report"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -145,6 +145,8 @@ int run_program(int argc, const char* const* argv) {
   add_launch_command(app);
   add_net_command(app);
   add_replay_command(app);
+  add_report_command(app);
+  add_serve_command(app);
   add_study_command(app);
   return run(app, argc, argv);
 }

@@ -1,0 +1,57 @@
+// convoy serve: the runs of a store as a live page.
+#include <poll.h>
+
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "cli/command.h"
+#include "measure/store.h"
+#include "report/live_server.h"
+#include "train/interrupt.h"
+
+namespace convoy {
+namespace {
+
+constexpr const char* kExamples = R"(Examples:
+  convoy serve                                (http://127.0.0.1:8180/, this machine only)
+  convoy serve --store other/convoy.db --port 0
+  convoy serve --host 0.0.0.0                 (from everywhere, with the token it prints)
+  convoy train --serve ...                    (the same, while it trains)
+Prometheus reads /metrics. Ctrl-C ends it.)";
+
+void run_serve(const LiveOptions& options) {
+  const InterruptGuard interrupt(false);
+  const LiveServer server(options);
+  fmt::print("{}\n", server.address());
+  std::fflush(stdout);
+  while (!interrupt.requested()) ::poll(nullptr, 0, 200);
+  throw Interrupted();
+}
+
+}  // namespace
+
+void add_serve_command(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("serve", "Show the runs as a live page");
+  const auto options = std::make_shared<LiveOptions>();
+  const auto store = std::make_shared<std::string>(kDefaultStore);
+  command->add_option("--store", *store, "the run store")->type_name("FILE")->capture_default_str();
+  command->add_option("--port", options->port, "0: any that is free")
+      ->type_name("PORT")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str();
+  command
+      ->add_option("--host", options->host,
+                   "address to listen on; others than loopback need a token")
+      ->type_name("ADDRESS")
+      ->capture_default_str();
+  command->add_option("--token", options->token, "what a browser must bring; made up if needed")
+      ->type_name("TEXT");
+  command->footer(kExamples);
+  command->callback([options, store] {
+    options->store = *store;
+    run_serve(*options);
+  });
+}
+
+}  // namespace convoy
