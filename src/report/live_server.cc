@@ -42,13 +42,15 @@ class Changes {
   explicit Changes(const std::filesystem::path& store) : store_(store, Access::read) {}
 
   std::vector<nlohmann::json> look() {
+    const bool first = seen_.empty();
     std::vector<nlohmann::json> changed;
+    if (first) changed = run_summaries(store_);
     std::map<std::int64_t, std::string> seen;
     for (const RunRow& run : store_.list()) {
       const std::string mark =
           fmt::format("{} {} {}", run_state(run), run.steps, run.written_unix_s);
       const auto before = seen_.find(run.id);
-      if (before == seen_.end() || before->second != mark)
+      if (!first && (before == seen_.end() || before->second != mark))
         changed.push_back(run_summary(store_, run));
       seen[run.id] = mark;
     }

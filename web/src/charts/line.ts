@@ -98,8 +98,10 @@ function axes(options: LineOptions): uPlot.Axis[] {
 function range(options: LineOptions): uPlot.Range.Function {
   return (_, low, high) => {
     if (low === null || high === null) return [0, 1];
-    const most = Math.min(high + (high - low || Math.abs(high) || 1) * 0.06, options.y.most ?? Infinity);
-    return [options.y.fromZero ? 0 : low - (high - low) * 0.06, Math.max(most, low + 1e-9)];
+    const bottom = options.y.fromZero ? Math.min(0, low) : low;
+    const room = 0.06 * (high - bottom || Math.abs(high) || 1);
+    const top = Math.min(high + room, options.y.most ?? Infinity);
+    return [options.y.fromZero ? bottom : bottom - room, Math.max(top, bottom + 1e-9)];
   };
 }
 
@@ -154,7 +156,7 @@ export function lineChart(options: LineOptions, first: Curve[]): LineChart {
         bands,
         axes: axes(options),
         legend: { show: false },
-        padding: [10, 10, 0, 0],
+        padding: [10, 22, 0, 0],
         scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : { range: range(options) } },
         cursor: { y: false, points: { size: 8 }, ...(options.together ? { sync: { key: options.together } } : {}) },
         plugins: [tooltip(columnsOf(curves), curves.map((curve) => curve.label), options)],

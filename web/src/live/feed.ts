@@ -21,15 +21,27 @@ export class Feed {
   }
 
   async start(): Promise<void> {
-    const list = await fetchJson<{ runs: Summary[] }>("api/runs");
-    this.take(list.runs);
     const source = new EventSource("api/events");
-    source.addEventListener("open", () => this.set("live"));
+    let whole = true; // the next event has all runs
+    source.addEventListener("open", () => {
+      whole = true;
+      this.set("live");
+    });
     source.addEventListener("error", () => this.set("lost")); // the browser tries again by itself
     source.addEventListener("runs", (event) => {
       this.set("live");
+      if (whole) this.runs.clear();
+      whole = false;
       this.take(JSON.parse((event as MessageEvent<string>).data) as Summary[]);
     });
+    // The stream's first event has all runs. Where it is refused, an ordinary request says why, or does instead.
+    await new Promise<void>((resolve) => {
+      source.addEventListener("runs", () => resolve(), { once: true });
+      source.addEventListener("error", () => resolve(), { once: true });
+    });
+    if (this.connection === "live") return;
+    const list = await fetchJson<{ runs: Summary[] }>("api/runs");
+    this.take(list.runs);
   }
 
   document(id: string): Promise<Run> {
