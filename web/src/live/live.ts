@@ -55,8 +55,8 @@ class Live {
   }
 
   private changed(ids: string[]): void {
-    if (this.chosen.length === 0 || this.chosen.every((id) => !this.feed.runs.has(id))) {
-      const runs = this.feed.sorted();
+    const runs = this.feed.sorted();
+    if (runs.length > 0 && this.chosen.every((id) => !this.feed.runs.has(id))) {
       const first = runs.find((run) => run.state === "running") ?? runs[0];
       this.chosen = first ? [first.id] : [];
     }
