@@ -105,6 +105,7 @@ void run_simulated(const TrainRequest& request, const WorkerBody& body) {
     own.shared_data = &data;
     own.images_per_s = described.images_per_s[std::size_t(world.transport.rank())];
     own.message_s_per_byte = described.message_s_per_byte;
+    own.load_s = described.load_s[std::size_t(world.transport.rank())];
     body(own, world);
   });
 }
@@ -119,7 +120,7 @@ void report(const TrainResult& result, bool json) {
 }
 
 void run_train(const Arguments& arguments) {
-  const TrainRequest request = make_request(arguments);
+  TrainRequest request = make_request(arguments);
   if (arguments.print_config) {
     check_config(request.config);
     fmt::print("{}", to_toml(request.config));
@@ -129,6 +130,9 @@ void run_train(const Arguments& arguments) {
   const std::optional<Job> job = job_of_process();
   const InterruptGuard interrupt(!job || job->rank == 0);
   std::optional<TrainResult> result;  // of the leading worker, if that is in this process
+  StoreWriter writer;
+  request.writer = &writer;
+  request.transport = transport_name(ranks);
   const auto body = [&](const TrainRequest& asked, World world) {
     TrainResult own = train(asked, world, interrupt, arguments.json ? stderr : stdout);
     if (own.leads) result = std::move(own);
