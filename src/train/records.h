@@ -13,6 +13,9 @@ namespace convoy {
 
 nlohmann::json history_json(const std::vector<EpochRecord>& history);
 
+// What people read at the end of an epoch.
+std::string epoch_line(const EpochRecord& record, std::int64_t epochs, double images_per_s);
+
 // The program (commit, compiler, libraries) and the machine (host, CPU, threads).
 nlohmann::json environment_json(int threads);
 

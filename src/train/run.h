@@ -25,6 +25,7 @@ struct TrainRequest {
   int threads = 0;                    // of each, unless the configuration says; 0: all cores
   double images_per_s = 0;            // of a worker of a simulated cluster; 0: as fast as it is
   double message_s_per_byte = 0;      // what messages take of its core
+  double update_s_per_byte = 0;       // of a simulated server, by bytes of gradient
 };
 
 struct TrainResult {

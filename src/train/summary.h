@@ -9,8 +9,8 @@
 namespace convoy {
 
 void print_headline(const RunParts& parts, std::FILE* human);
-nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer);
-void print_summary(const RunParts& parts, const Trainer& trainer, std::FILE* human);
+nlohmann::json make_answer(const RunParts& parts, const RunView& view);
+void print_summary(const RunParts& parts, const RunView& view, std::FILE* human);
 
 // "1 epoch", "2,000 epochs".
 std::string counted(std::int64_t number, const char* thing);

@@ -8,7 +8,7 @@
 
 #include "nn/model.h"
 #include "sync/bucket_plan.h"
-#include "sync/invariant_strategy.h"
+#include "sync/shard_store.h"
 #include "sync/strategy.h"
 #include "train/pace.h"
 #include "train/time_ledger.h"
@@ -26,13 +26,13 @@ struct NotFinite {
 
 class Worker {
  public:
-  // All outlive the worker. `invariant` and `pace` may be null.
+  // All outlive the worker. `shards` (of invariant mode) and `pace` may be null.
   struct Parts {
     Model& model;
     SyncStrategy& strategy;
     Runtime& runtime;
     TimeLedger& time;
-    InvariantStrategy* invariant = nullptr;
+    ShardStore* shards = nullptr;
     const Pace* pace = nullptr;
     bool checks_gradients = true;
   };
@@ -48,6 +48,7 @@ class Worker {
   void set_buckets(std::span<const Bucket> buckets);
 
   const std::optional<NotFinite>& not_finite() const { return not_finite_; }
+  void forget_not_finite() { not_finite_.reset(); }  // the weights were replaced
 
   // While on, notes when layers are ready and needed; the latest step counts.
   void watch(bool on) { watching_ = on; }

@@ -1,0 +1,20 @@
+// A run from its first step to its record, whatever the workers do in between.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+
+#include "train/setup.h"
+
+namespace convoy {
+
+struct RunCourse {
+  std::function<bool()> run;      // false: interrupted, and saved
+  std::function<RunView()> view;  // afterwards; of the leading worker
+  std::function<void()> leave;    // before the transport is closed
+};
+
+// Trains, leaves weights and a record that says how it went, and closes the workers' transport.
+TrainResult carry_out(RunParts& parts, const RunCourse& course, std::FILE* human);
+
+}  // namespace convoy
