@@ -10,7 +10,7 @@
 
 #include "base/part.h"
 #include "optim/optimizer.h"
-#include "optim/state_arena.h"
+#include "base/float_arena.h"
 #include "sync/ps/job.h"
 
 namespace convoy {
@@ -59,8 +59,8 @@ class ServerShard {
   std::span<const Piece> pieces_of(const ServerSlice& slice) const;
 
   const std::size_t arena_;
-  StateArena values_;
-  StateArena gradients_;  // of rules that need a whole gradient first; else empty
+  FloatArena values_;
+  FloatArena gradients_;  // of rules that need a whole gradient first; else empty
   std::vector<Piece> pieces_;
   std::unique_ptr<Optimizer> optimizer_;
 };
