@@ -135,23 +135,25 @@ void Courier::run() {
     do_posted();
     if (stopping_ && !sending()) return;
     std::optional<Completion> completion;
-    int lost = -1;
+    int troubled = -1;
+    const Trouble* handler = &lost_;
     std::string why;
     try {
       completion = transport_.wait_any(tickets_, kForever);
     } catch (const PeerLost& loss) {
       if (!lost_) throw;
-      lost = loss.rank();
+      troubled = loss.rank();
       why = loss.what();
     } catch (const TransportError& error) {
-      if (!lost_) throw;
-      lost = faulty_peer();
+      if (!fault_) throw;
+      troubled = faulty_peer();
+      handler = &fault_;
       why = error.what();
     }
     if (completion) finish(*completion);
-    if (lost < 0) continue;
-    drop(lost);
-    lost_(lost, why);
+    if (troubled < 0) continue;
+    drop(troubled);
+    (*handler)(troubled, why);
   }
 }
 

@@ -43,11 +43,11 @@ class Courier {
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
 
-  // Called in the loop for a rank that is lost, or sent what nobody can take, when nothing is open
-  // with it any more. Without it, a loss ends run() by PeerLost.
-  void on_lost(std::function<void(int rank, const std::string& why)> handler) {
-    lost_ = std::move(handler);
-  }
+  // Called in the loop for a rank that is lost, and for one that sent what cannot be received, when
+  // nothing is open with it any more. Without them, such things end run() by an exception.
+  using Trouble = std::function<void(int rank, const std::string& why)>;
+  void on_lost(Trouble handler) { lost_ = std::move(handler); }
+  void on_fault(Trouble handler) { fault_ = std::move(handler); }
 
   // In the loop, or before it runs.
   void send(int to, Tag tag, std::span<const std::byte> bytes, Done done = {});
@@ -84,7 +84,7 @@ class Courier {
   int faulty_peer();
 
   Transport& transport_;
-  std::function<void(int, const std::string&)> lost_;
+  Trouble lost_, fault_;
   std::vector<Ticket> tickets_;
   std::vector<Open> open_;  // beside tickets_
   std::map<int, Lane> lanes_;

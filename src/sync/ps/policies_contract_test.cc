@@ -2,11 +2,14 @@
 // while or die: no gradient is lost, none counts twice, none is staler than its policy allows, and
 // all workers end with the same weights.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "base/error.h"
 #include "base/rng.h"
 #include "sync/comm_task.h"
 #include "sync/ps/client.h"
@@ -31,6 +34,9 @@ struct Schedule {
   Cluster cluster;
   std::vector<Fault> faults;
   std::uint64_t seed = 0;
+  // What worker 1 does wrong in its second lease.
+  enum class Mischief { none, strange_slice, short_push, long_push, not_finite, protocol };
+  Mischief mischief = Mischief::none;
 };
 
 struct Result {
@@ -40,6 +46,7 @@ struct Result {
   std::vector<ServerStatistics> servers;
   std::vector<char> finished;  // by worker
   EpochSums last{};
+  std::string refusal;  // of worker 1
 };
 
 std::vector<Parameter> make_parameters(int layers) {
@@ -86,7 +93,8 @@ class TestWorker {
         schedule_(schedule),
         job_(job),
         rank_(world.transport.rank()),
-        client_(world, job.layout, schedule.workers),
+        strange_(job.layout),
+        client_(world, strange_, schedule.workers),
         result_(result),
         values_(job.layout.arena),
         gradient_(job.layout.arena),
@@ -140,7 +148,25 @@ class TestWorker {
     return std::span(arena).subspan(range.begin, range.count());
   }
 
+  void misbehave() {
+    using Mischief = Schedule::Mischief;
+    WorkerHead head{.samples = 1, .mean_over = 1};
+    std::vector<float> body(kWidth);
+    if (schedule_.mischief == Mischief::short_push) body.resize(kWidth / 2);
+    if (schedule_.mischief == Mischief::long_push) body.resize(4 * kWidth);
+    if (schedule_.mischief == Mischief::not_finite) body[7] = std::nanf("");
+    if (schedule_.mischief == Mischief::protocol) head.protocol = 1;
+    if (schedule_.mischief == Mischief::strange_slice)
+      strange_.slices[0].server = 1 - strange_.slices[0].server;
+    for (std::uint32_t i = 0; i < slices(); ++i) client_.wait(i);
+    client_.push(0, head, std::as_bytes(std::span(body)), part(values_, 0));
+    client_.wait(0);
+  }
+
   void train(const Answer& lease) {
+    if (rank_ == 1 && schedule_.mischief != Schedule::Mischief::none &&
+        result_.trained[1].size() == 1)
+      misbehave();
     result_.trained[std::size_t(rank_)].push_back((std::int64_t(lease.epoch_number) << 40) +
                                                   std::int64_t(lease.step) * job_.course.parts +
                                                   lease.part);
@@ -163,6 +189,7 @@ class TestWorker {
   const Schedule& schedule_;
   const ServerJob& job_;
   const int rank_;
+  ServerLayout strange_;  // the job's, until it misbehaves
   ServerClient client_;
   Result& result_;
   std::vector<float> values_, gradient_;
@@ -194,7 +221,12 @@ Result run(const Schedule& schedule) {
         for (int server = 0; server < schedule.servers; ++server)
           send_setup(world.transport, schedule.workers, server, &job, values, {});
       });
-    TestWorker(world, schedule, job, result).run();
+    try {
+      TestWorker(world, schedule, job, result).run();
+    } catch (const DataError& error) {
+      if (rank != 1) throw;
+      result.refusal = error.what();
+    }
     comm.close(10);
   };
   run_sim(schedule.cluster,
@@ -316,6 +348,34 @@ INSTANTIATE_TEST_SUITE_P(Policies, EveryPolicy,
                            std::string name = given.param;
                            return name.substr(0, name.find(':'));
                          });
+
+// That worker ends with the reason; the others do its work too.
+TEST(FaultyPushes, AreRefusedByNameWithoutEffectOnOthers) {
+  using Mischief = Schedule::Mischief;
+  const std::map<Mischief, std::string> expected = {
+      {Mischief::strange_slice, "for slice 0, which server"},
+      {Mischief::short_push, "of 128 bytes for slice 0, which has 256"},
+      {Mischief::long_push, "1024"},
+      {Mischief::not_finite, "not finite"},
+      {Mischief::protocol, "another protocol"}};
+  for (const char* policy : {"sync", "async", "ssp:1"})
+    for (const auto& [mischief, text] : expected) {
+      Schedule schedule{.workers = 3, .servers = 2, .layers = 4, .epochs = 2};
+      schedule.samples = 60;
+      schedule.batch = 12;
+      schedule.policy = policy;
+      schedule.mischief = mischief;
+      schedule.cluster.ranks = 5;
+      const Result result = run(schedule);
+      EXPECT_THAT(result.refusal, ::testing::HasSubstr(text)) << policy;
+      EXPECT_THAT(result.refusal, ::testing::HasSubstr("refuses worker 1")) << policy;
+      EXPECT_TRUE(result.finished[0] && result.finished[2]) << policy;
+      EXPECT_EQ(result.last.seen, 60);
+      EXPECT_EQ(result.last.missing, 0);
+      EXPECT_EQ(result.weights[0], result.weights[2]);
+      EXPECT_EQ(result.servers[0].refused + result.servers[1].refused, 1) << policy;
+    }
+}
 
 TEST(Schedules, RepeatBitForBit) {
   const Schedule schedule = random_schedule("async", 5);

@@ -65,6 +65,7 @@ ParameterServer::Room ParameterServer::take_room() {
 void ParameterServer::run() {
   if (!shard_) return;
   courier_.on_lost([this](int rank, const std::string& why) { lose(rank, why); });
+  courier_.on_fault([this](int rank, const std::string& why) { refuse(rank, why); });
   for (int worker = 0; worker < workers_; ++worker) {
     expect_head(worker);
     for (int i = 0; i < kBodiesAhead; ++i) expect_body(worker);
@@ -307,7 +308,8 @@ void ParameterServer::answer(SliceState& state, int worker, double since_s) {
   statistics_.wait.add(world_.runtime.now_s() - since_s);
   std::span<const float> values = shard_->slice_values(state.slice);
   Room copy;
-  if (workers_ > 1 && (!policy_->in_rounds() || statistics_.lost_workers > 0)) {
+  const bool all_here = std::all_of(alive_.begin(), alive_.end(), [](char alive) { return alive; });
+  if (workers_ > 1 && !(policy_->in_rounds() && all_here)) {
     copy = take_room();
     std::copy(values.begin(), values.end(), copy->begin());
     values = std::span(*copy).first(values.size());

@@ -41,6 +41,7 @@ void ParameterServer::send_state(int worker, std::size_t arena) {
 }
 
 void ParameterServer::refuse(int worker, const std::string& why) {
+  if (worker >= workers_) throw TransportError(why);  // another server: our own bug
   if (!alive_[std::size_t(worker)]) return;
   ++statistics_.refused;
   const auto head = std::make_shared<ServerHead>();
@@ -56,7 +57,6 @@ void ParameterServer::refuse(int worker, const std::string& why) {
 }
 
 void ParameterServer::lose(int rank, const std::string& why) {
-  if (rank < 0) return;
   const bool serving = std::any_of(alive_.begin(), alive_.end(), [](char alive) { return alive; });
   if (rank >= workers_ && serving) throw PeerLost(rank, fmt::format("a server: {}", why));
   if (rank >= workers_) return;

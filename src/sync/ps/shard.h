@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "base/float_arena.h"
 #include "base/part.h"
 #include "optim/optimizer.h"
-#include "base/float_arena.h"
 #include "sync/ps/job.h"
 
 namespace convoy {
