@@ -67,11 +67,12 @@ RankOptions rank_options(const TrainRequest& request) {
                             request.given);
     said = true;
   }
-  return {.size = said ? int(config.workers) : 0,
+  const int servers = config.sync == "ps" ? int(config.servers) : 0;
+  return {.size = said ? int(config.workers) + servers : 0,
           .transport = config.transport,
           .hosts = config.hosts,
-          .default_size = 1,
-          .size_flag = "--workers"};
+          .default_size = 1 + servers,
+          .size_flag = servers > 0 ? "--workers and --servers" : "--workers"};
 }
 
 using WorkerBody = std::function<void(const TrainRequest&, World)>;
@@ -79,7 +80,8 @@ using WorkerBody = std::function<void(const TrainRequest&, World)>;
 // Workers as processes of their own, or as threads of this one.
 void run_real(const TrainRequest& request, RankOptions ranks, const WorkerBody& body) {
   const bool in_job = job_of_process() || started_by_mpi();
-  if (!in_job && ranks.size <= 1 && ranks.hosts.empty()) ranks.transport = "inproc";
+  if (!in_job && ranks.size <= 1 && ranks.default_size == 1 && ranks.hosts.empty())
+    ranks.transport = "inproc";
   SharedData data;
   TrainRequest own = request;
   if (!in_job && ranks.transport == "inproc") {
@@ -93,10 +95,12 @@ void run_real(const TrainRequest& request, RankOptions ranks, const WorkerBody& 
 void run_simulated(const TrainRequest& request, const WorkerBody& body) {
   if (request.config.cluster.empty())
     throw ConfigError("--world sim needs --cluster FILE, which describes the cluster");
-  const TrainingCluster described = read_cluster(request.config.cluster);
+  TrainingCluster described = read_cluster(request.config.cluster);
   if (is_given(request, "workers") && request.config.workers != described.cluster.ranks)
     throw ConfigError("--workers {}: {} describes {} workers: leave --workers away",
                       request.config.workers, request.config.cluster, described.cluster.ranks);
+  if (request.config.sync == "ps")
+    add_servers(described, int(request.config.servers), request.config.place);
   SharedData data;
   const SimOptions options{.seed = std::uint64_t(request.config.seed),
                            .stack_bytes = kFiberStackBytes};
@@ -106,6 +110,7 @@ void run_simulated(const TrainRequest& request, const WorkerBody& body) {
     own.images_per_s = described.images_per_s[std::size_t(world.transport.rank())];
     own.message_s_per_byte = described.message_s_per_byte;
     own.load_s = described.load_s[std::size_t(world.transport.rank())];
+    own.update_s_per_byte = described.update_s_per_byte;
     body(own, world);
   });
 }

@@ -69,6 +69,7 @@ struct Loader::State {
   void work();
   Batch prepare(int step) const;
   Range of_part(std::size_t count, int step) const;
+  std::vector<std::uint32_t> samples(int step, const BatchShare& share) const;
   Batch make(std::uint32_t of_epoch, std::vector<std::uint32_t> samples) const;
 
   const Dataset& dataset;
@@ -147,13 +148,15 @@ Batch Loader::State::prepare(int step) const {
     const auto first = order.begin() + std::ptrdiff_t(range.begin);
     return make(epoch, {first, first + std::ptrdiff_t(range.count)});
   }
+  return make(epoch, samples(step, options.share));
+}
+
+std::vector<std::uint32_t> Loader::State::samples(int step, const BatchShare& share) const {
   const std::size_t begin = std::size_t(step) * std::size_t(options.batch);
   const std::size_t count = std::min(std::size_t(options.batch), order.size() - begin);
-  const BatchShare& share = options.share;
   const std::size_t first = begin + share.begin(count, share.from);
   const std::size_t last = begin + share.begin(count, share.to);
-
-  return make(epoch, {order.begin() + std::ptrdiff_t(first), order.begin() + std::ptrdiff_t(last)});
+  return {order.begin() + std::ptrdiff_t(first), order.begin() + std::ptrdiff_t(last)};
 }
 
 Batch Loader::State::make(std::uint32_t of_epoch, std::vector<std::uint32_t> samples) const {
@@ -220,6 +223,24 @@ void Loader::set_share(const BatchShare& share) {
 }
 
 void Loader::start_epoch(std::uint32_t epoch, int first_step) { state_->start(epoch, first_step); }
+
+std::vector<std::uint32_t> Loader::samples_of(std::uint32_t epoch, int step,
+                                              const BatchShare& share) {
+  State& state = *state_;
+  CHECK(step >= 0 && step < state.steps && state.options.parts == 0, "step {} of {}", step,
+        state.steps);
+  check_share(share);
+  if (state.epoch != epoch || state.order.empty()) {
+    state.stop();
+    state.epoch = epoch;
+    state.order = epoch_order(state.dataset, state.options, epoch);
+  }
+  return state.samples(step, share);
+}
+
+Batch Loader::part(std::uint32_t epoch, int step, const BatchShare& share) {
+  return state_->make(epoch, samples_of(epoch, step, share));
+}
 
 Batch Loader::batch_of(std::uint32_t epoch, std::vector<std::uint32_t> samples) const {
   return state_->make(epoch, std::move(samples));

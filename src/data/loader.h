@@ -64,6 +64,10 @@ class Loader {
   // epoch).
   void start_epoch(std::uint32_t epoch, int first_step = 0);
   std::optional<Batch> next();
+  // Any part of any step, without start_epoch(): for those who are told what is next. By one task.
+  Batch part(std::uint32_t epoch, int step, const BatchShare& share);
+  // Its samples.
+  std::vector<std::uint32_t> samples_of(std::uint32_t epoch, int step, const BatchShare& share);
   // These samples as a batch of `epoch` would have them.
   Batch batch_of(std::uint32_t epoch, std::vector<std::uint32_t> samples) const;
 

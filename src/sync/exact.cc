@@ -12,7 +12,7 @@
 namespace convoy {
 namespace {
 
-constexpr std::size_t kBlock = std::size_t{1} << 16;      // elements with one exponent
+constexpr std::size_t kBlock = kExactBlock;
 constexpr std::size_t kPiece = std::size_t{64} * kBlock;  // elements under way at a time
 constexpr int kBits = 51;
 
@@ -23,40 +23,8 @@ constexpr int kElementBits = 40;
 
 std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-// The largest absolute value, as the bits of a float: their order is that of the numbers.
-std::uint32_t largest(std::span<const float> values) {
-  std::uint32_t most = 0;
-  for (float value : values) most = std::max(most, bits_of(value) & 0x7fffffff);
-  return most;
-}
-
-// The E of a block whose largest value has these bits.
-int exponent_of(std::uint32_t most) { return int(most >> 23) - 126; }
-
 double power_of_two(int exponent) {
   return std::bit_cast<double>(std::uint64_t(1023 + exponent) << 52);
-}
-
-// Adds the integers nearest to values / 2^(E-51). Adding 1.5 * 2^52 to a double below 2^51 leaves
-// the nearest integer, ties to even, in its lowest bits.
-void add_units(std::span<const float> values, int exponent, std::span<std::int64_t> sums) {
-  constexpr double kMagic = 0x1.8p52;
-  constexpr std::int64_t kMagicBits = std::bit_cast<std::int64_t>(kMagic);
-  const double per_unit = power_of_two(kBits - exponent);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool denormal = (bits_of(values[i]) & 0x7f800000) == 0;
-    const double units = denormal ? 0.0 : double(values[i]) * per_unit;
-    sums[i] += std::bit_cast<std::int64_t>(units + kMagic) - kMagicBits;
-  }
-}
-
-void to_floats(std::span<const std::int64_t> sums, int exponent, double divisor,
-               std::span<float> result) {
-  const double unit = power_of_two(exponent - kBits);
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const double value = double(sums[i]) * unit / divisor;
-    result[i] = std::fabs(value) < 0x1p-126 ? 0.0f : float(value);
-  }
 }
 
 [[noreturn]] void refuse(std::int64_t code) {
@@ -68,13 +36,13 @@ void to_floats(std::span<const std::int64_t> sums, int exponent, double divisor,
 // One value per block: the largest exponent so far, or why the block is refused.
 std::vector<std::int64_t> exponents(int rank, std::span<const std::span<const float>> shards,
                                     std::size_t count) {
-  std::vector<std::int64_t> found((count + kBlock - 1) / kBlock, exponent_of(0));
+  std::vector<std::int64_t> found((count + kBlock - 1) / kBlock, exact_exponent(0));
   for (std::size_t block = 0; block < found.size(); ++block) {
     const std::size_t first = block * kBlock;
     const std::size_t length = std::min(kBlock, count - first);
     for (const std::span<const float>& shard : shards) {
       const std::span<const float> values = shard.subspan(first, length);
-      const std::uint32_t most = largest(values);
+      const std::uint32_t most = largest_magnitude(values);
       if (most >= 0x7f800000) {
         const auto bad = std::find_if(values.begin(), values.end(), [](float value) {
           return (bits_of(value) & 0x7fffffff) >= 0x7f800000;
@@ -83,7 +51,7 @@ std::vector<std::int64_t> exponents(int rank, std::span<const std::span<const fl
         found[block] =
             std::max(found[block], kRefused | std::int64_t(rank) << kElementBits | element);
       } else {
-        found[block] = std::max<std::int64_t>(found[block], exponent_of(most));
+        found[block] = std::max<std::int64_t>(found[block], exact_exponent(most));
       }
     }
   }
@@ -100,6 +68,36 @@ std::int64_t count_shards(Communicator& communicator, std::size_t own) {
 }
 
 }  // namespace
+
+std::uint32_t largest_magnitude(std::span<const float> values) {
+  std::uint32_t most = 0;
+  for (float value : values) most = std::max(most, bits_of(value) & 0x7fffffff);
+  return most;
+}
+
+int exact_exponent(std::uint32_t most) { return int(most >> 23) - 126; }
+
+// Adding 1.5 * 2^52 to a double below 2^51 leaves the nearest integer, ties to even, in its lowest
+// bits.
+void add_exact(std::span<const float> values, int exponent, std::span<std::int64_t> sums) {
+  constexpr double kMagic = 0x1.8p52;
+  constexpr std::int64_t kMagicBits = std::bit_cast<std::int64_t>(kMagic);
+  const double per_unit = power_of_two(kBits - exponent);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool denormal = (bits_of(values[i]) & 0x7f800000) == 0;
+    const double units = denormal ? 0.0 : double(values[i]) * per_unit;
+    sums[i] += std::bit_cast<std::int64_t>(units + kMagic) - kMagicBits;
+  }
+}
+
+void exact_to_floats(std::span<const std::int64_t> sums, int exponent, double divisor,
+                     std::span<float> result) {
+  const double unit = power_of_two(exponent - kBits);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const double value = double(sums[i]) * unit / divisor;
+    result[i] = std::fabs(value) < 0x1p-126 ? 0.0f : float(value);
+  }
+}
 
 void all_reduce_exact(Communicator& communicator, std::span<const std::span<const float>> shards,
                       std::span<float> result, Reduction reduction) {
@@ -127,11 +125,11 @@ void all_reduce_exact(Communicator& communicator, std::span<const std::span<cons
     };
     for_each_block([&](std::size_t first, std::span<std::int64_t> block, int exponent) {
       for (const std::span<const float>& shard : shards)
-        add_units(shard.subspan(first, block.size()), exponent, block);
+        add_exact(shard.subspan(first, block.size()), exponent, block);
     });
     communicator.all_reduce(piece);
     for_each_block([&](std::size_t first, std::span<std::int64_t> block, int exponent) {
-      to_floats(block, exponent, divisor, result.subspan(first, block.size()));
+      exact_to_floats(block, exponent, divisor, result.subspan(first, block.size()));
     });
   }
 }

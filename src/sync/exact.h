@@ -16,6 +16,7 @@
 // It sends 8 bytes an element where all_reduce sends 4.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "sync/communicator.h"
@@ -23,11 +24,23 @@
 namespace convoy {
 
 inline constexpr int kMostShards = 1024;
+inline constexpr std::size_t kExactBlock = std::size_t{1} << 16;  // elements with one exponent
 
 // Every rank gives any number of shards, none included, each as long as `result`, and gets the sum
 // of all shards of all ranks, or their mean. Throws DataError on every rank if one of them has a
 // nan or an infinity, before any value is sent: the message names rank and element.
 void all_reduce_exact(Communicator& communicator, std::span<const std::span<const float>> shards,
                       std::span<float> result, Reduction reduction = Reduction::sum);
+
+// The parts of it, for those who bring shards together by other means.
+// The largest absolute value, as the bits of a float: their order is that of the numbers. From
+// 0x7f800000 on it is no finite number.
+std::uint32_t largest_magnitude(std::span<const float> values);
+// The E of a block whose largest value has these bits.
+int exact_exponent(std::uint32_t most);
+// Adds the integers nearest to values / 2^(E-51).
+void add_exact(std::span<const float> values, int exponent, std::span<std::int64_t> sums);
+void exact_to_floats(std::span<const std::int64_t> sums, int exponent, double divisor,
+                     std::span<float> result);
 
 }  // namespace convoy

@@ -1,5 +1,8 @@
 #include "train/cluster.h"
 
+#include <algorithm>
+#include <charconv>
+
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
@@ -9,6 +12,8 @@ namespace convoy {
 namespace {
 
 constexpr double kMostWorkers = 1024;
+constexpr int kMostHosts = 4096;
+constexpr double kUpdatePasses = 5;  // over memory: read gradient, weight, momentum; write two
 
 // One key with the range of its number.
 struct Key {
@@ -88,10 +93,40 @@ TrainingCluster parse_cluster(std::string_view text, const std::string& file) {
                   .memory_bytes_per_s = number(7) * 1e9},
       .images_per_s = std::move(speeds),
       .message_s_per_byte = number(8) * 1e-9,
-      .load_s = std::move(loads)};
+      .load_s = std::move(loads),
+      .update_s_per_byte = kUpdatePasses / (number(7) * 1e9)};
   for (int worker = 0; worker < workers; ++worker)
     result.cluster.host_of.push_back(worker / int(number(4)));
   return result;
+}
+
+void add_servers(TrainingCluster& cluster, int servers, const std::string& place) {
+  std::vector<int>& hosts = cluster.cluster.host_of;
+  const int used = *std::max_element(hosts.begin(), hosts.end()) + 1;
+  std::vector<int> chosen;
+  if (place.empty() || place == "apart") {
+    for (int i = 0; i < servers; ++i) chosen.push_back(used + i);
+  } else if (place == "spread") {
+    for (int i = 0; i < servers; ++i) chosen.push_back(i % used);
+  } else {
+    const char* at = place.data();
+    const char* const end = at + place.size();
+    while (at < end) {
+      int host = -1;
+      const auto [after, error] = std::from_chars(at, end, host);
+      if (error != std::errc{} || host < 0 || host > kMostHosts || (after != end && *after != ','))
+        break;
+      chosen.push_back(host);
+      at = after == end ? end : after + 1;
+    }
+    if (at < end || int(chosen.size()) != servers)
+      throw ConfigError(
+          "--place {}: write apart, spread, or a host for each of the {} servers, as in 0,0,1",
+          place, servers);
+  }
+  hosts.insert(hosts.end(), chosen.begin(), chosen.end());
+  cluster.cluster.ranks += servers;
+  cluster.images_per_s.resize(std::size_t(cluster.cluster.ranks), 0.0);
 }
 
 TrainingCluster read_cluster(const std::string& file) {

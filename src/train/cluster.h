@@ -21,11 +21,17 @@ struct TrainingCluster {
   Cluster cluster;
   std::vector<double> images_per_s;  // by worker
   double message_s_per_byte = 0;
-  std::vector<double> load_s;  // of a batch, by worker
+  std::vector<double> load_s;    // of a batch, by worker
+  double update_s_per_byte = 0;  // of a server, by bytes of gradient
 };
 
 // Throws ConfigError that names file, line and key.
 TrainingCluster parse_cluster(std::string_view text, const std::string& file);
 TrainingCluster read_cluster(const std::string& file);
+
+// Servers, as ranks behind the workers. `place` says on which hosts: "apart" or nothing, on hosts
+// of their own; "spread", beside the workers, one host after the other; or the host of each, as
+// 0,0,1. Throws ConfigError.
+void add_servers(TrainingCluster& cluster, int servers, const std::string& place);
 
 }  // namespace convoy

@@ -58,6 +58,11 @@ struct TrainConfig {
 
   std::int64_t workers = 1;
   std::string sync = "allreduce";
+  std::int64_t servers = 0;
+  std::string policy = "sync";
+  bool guard = false;
+  double slice_mib = 4;
+  std::string place;
   std::string algorithm = "auto";
   std::string wire = "f32";
   std::string transport;

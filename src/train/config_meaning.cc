@@ -57,6 +57,32 @@ AugmentOptions parse_augment(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+void check_servers(const TrainConfig& config) {
+  if (config.sync != "ps") {
+    if (config.servers > 0) throw ConfigError("--servers {} needs --sync ps", config.servers);
+    if (config.guard) throw ConfigError("--guard needs --sync ps");
+    return;
+  }
+  if (config.servers < 1) throw ConfigError("--sync ps needs --servers 1 or more");
+  const bool lockstep = config.policy == "sync" || config.policy == "ssp:0";
+  if (config.invariant && !lockstep)
+    throw ConfigError(
+        "--invariant needs --policy sync, not {}: other policies depend on who comes first",
+        config.policy);
+  if (config.batch_norm == "sync" || config.read == "part" || config.balance != "equal")
+    throw ConfigError(
+        "--sync ps hands out work batch by batch: leave --batch-norm sync, --read part and "
+        "--balance away");
+  if (!config.lookahead.empty())
+    throw ConfigError("--lookahead is for workers that move the weights themselves: leave it away");
+  if (config.wire != "f32")
+    throw ConfigError("--wire {} is for all-reduce: servers take f32", config.wire);
+}
+
+}  // namespace
+
 void check_config(const TrainConfig& config) {
   if (!config.trace.empty() && config.store == "none")
     throw ConfigError("--trace needs the run store: leave --store none away");
@@ -85,6 +111,7 @@ void check_config(const TrainConfig& config) {
     throw ConfigError(
         "--read part gives every worker the same number of samples: leave --invariant and "
         "--balance away");
+  check_servers(config);
   augment_options(config);
   start_options(config);
   lookahead_options(config, 0);

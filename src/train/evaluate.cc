@@ -72,16 +72,20 @@ LoaderOptions evaluation_loader(int batch, int threads) {
   return {.batch = batch, .shuffle = false, .augment = {}, .threads = threads};
 }
 
+void tally_batch(Model& model, const Batch& batch, const EvaluateOptions& options, Tally& sums) {
+  const Outcome outcome = model.evaluate(batch);
+  sums.loss_sum += outcome.loss_sum;
+  sums.correct += outcome.correct;
+  sums.samples += outcome.samples;
+  if (options.flip) tally_views(model, batch, options, sums);
+}
+
 Tally tally(Model& model, Loader& loader, const EvaluateOptions& options) {
   Tally sums;
   loader.start_epoch(0);
   while (auto batch = loader.next()) {
     if (batch->size() == 0) continue;
-    const Outcome outcome = model.evaluate(*batch);
-    sums.loss_sum += outcome.loss_sum;
-    sums.correct += outcome.correct;
-    sums.samples += outcome.samples;
-    if (options.flip) tally_views(model, *batch, options, sums);
+    tally_batch(model, *batch, options, sums);
     if (options.stop && options.stop()) break;
   }
   return sums;

@@ -36,6 +36,8 @@ struct Tally {
 };
 Tally tally(Model& model, Loader& loader, const EvaluateOptions& options = {});
 Score score_of(const Tally& tally, const EvaluateOptions& options);
+// Adds what one batch shows.
+void tally_batch(Model& model, const Batch& batch, const EvaluateOptions& options, Tally& sums);
 
 Score evaluate(Model& model, Loader& loader, const EvaluateOptions& options = {});
 

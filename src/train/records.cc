@@ -46,6 +46,22 @@ std::string store_path(const TrainConfig& config) {
   return config.store.empty() ? kDefaultStore : config.store;
 }
 
+std::string epoch_line(const EpochRecord& record, std::int64_t epochs, double images_per_s) {
+  std::string text = fmt::format("epoch {:>{}}/{}  train loss {:.4f}  accuracy {:6.2f} %",
+                                 record.epoch, fmt::formatted_size("{}", epochs), epochs,
+                                 record.train_loss, 100 * record.train_accuracy);
+  if (record.test)
+    text += fmt::format("  test loss {:.4f}  accuracy {:6.2f} %", record.test->loss,
+                        100 * record.test->accuracy);
+  if (record.test && record.test->flip_accuracy)
+    text += fmt::format(" (flips averaged {:6.2f} %)", 100 * *record.test->flip_accuracy);
+  if (record.test && record.test->shift_accuracy)
+    text += fmt::format(" (and shifts {:6.2f} %)", 100 * *record.test->shift_accuracy);
+  text += fmt::format("  {} images/s  {}  {}", with_commas(std::uint64_t(images_per_s)),
+                      record.data.to_string(), duration_text(record.seconds));
+  return text;
+}
+
 nlohmann::json environment_json(int threads) {
   return {{"commit", CONVOY_COMMIT},
           {"host", host_name()},

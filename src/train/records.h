@@ -17,6 +17,8 @@ std::string host_name();
 
 // Where the run is recorded; "none": nowhere.
 std::string store_path(const TrainConfig& config);
+// What people read at the end of an epoch.
+std::string epoch_line(const EpochRecord& record, std::int64_t epochs, double images_per_s);
 
 // The program (commit, compiler, libraries) and the machine (host, CPU, threads).
 nlohmann::json environment_json(int threads);

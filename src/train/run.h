@@ -30,6 +30,7 @@ struct TrainRequest {
   double images_per_s = 0;            // of a worker of a simulated cluster; 0: as fast as it is
   double message_s_per_byte = 0;      // what messages take of its core
   double load_s = 0;                  // what it takes to load a batch
+  double update_s_per_byte = 0;       // of a simulated server, by bytes of gradient
 };
 
 struct TrainResult {

@@ -8,6 +8,7 @@
 #include "kernels/parallel.h"
 #include "nn/checkpoint.h"
 #include "sync/local_strategy.h"
+#include "sync/ps/policy.h"
 #include "sync/shared_strategy.h"
 #include "train/host_arenas.h"
 #include "train/parts.h"
@@ -23,37 +24,20 @@ namespace fs = std::filesystem;
 
 constexpr int kSetupChannel = 1;
 constexpr double kFirstBucketMiB = 4;
+constexpr double kServerBucketMiB = 0.25;  // about a layer: what is pulled first is used first
 
-// The leading worker's configuration counts: it alone may have the checkpoint.
-fs::path resolve_config(const TrainRequest& request, World world, TrainConfig& config) {
-  Workers setup(world, {.channel = kSetupChannel});
-  config = request.config;
-  fs::path checkpoint;
-  if (!request.resume.empty() && setup.leads()) {
-    checkpoint = find_checkpoint(request.resume);
-    TrainConfig stored = stored_config(checkpoint);
-    if (const fs::path folder = folder_of(checkpoint); !folder.empty())
-      stored.out = folder.string();
-    config = resumed_config(stored, request.config, request.given);
-  }
-  const std::string text = setup.spread(setup.leads() ? to_toml(config) : "");
-  if (!setup.leads()) {
-    config = {};
-    read_toml(config, text, "configuration of worker 0");
-  }
-  config.workers = setup.size();
-  check_config(config);
-  parse_balance(config.balance, setup.size());
-  if (setup.size() > config.batch)
+void check_workers(const TrainConfig& config) {
+  parse_balance(config.balance, int(config.workers));
+  if (config.workers > config.batch)
     throw ConfigError(
         "--workers {} is more than the {} samples of a batch: some would never have "
         "any; raise --batch, or take fewer workers",
-        setup.size(), config.batch);
-  if (config.invariant && setup.size() > config.virtual_shards)
+        config.workers, config.batch);
+  if (config.invariant && config.workers > config.virtual_shards)
     throw ConfigError(
         "--workers {} is more than --virtual-shards {}: some would have nothing to do",
-        setup.size(), config.virtual_shards);
-  return checkpoint;
+        config.workers, config.virtual_shards);
+  if (config.sync == "ps") make_policy(config.policy, int(config.workers));
 }
 
 // Samples that a worker's network is prepared for: the same number everywhere, since the layout of
@@ -185,11 +169,13 @@ void make_strategy(RunParts& parts, World world) {
   const std::vector<LayerRange> layers = layer_ranges(parameters);
   const std::size_t arena = parameters.gradients().size();
   parts.buckets = {{.id = 0, .begin = 0, .end = arena}};
-  if (parts.config.invariant) {
-    auto strategy =
-        std::make_unique<InvariantStrategy>(parts.workers->comm(), *parts.optimizer, parameters);
-    parts.invariant = strategy.get();
-    parts.strategy = std::move(strategy);
+  if (parts.config.invariant) parts.shards = std::make_unique<ShardStore>(parameters);
+  if (parts.config.sync == "ps") {
+    const double mib = parts.config.bucket_mib > 0 ? parts.config.bucket_mib : kServerBucketMiB;
+    if (!parts.shards) parts.buckets = simple_plan(layers, std::size_t(mib * (1 << 20))).buckets;
+  } else if (parts.config.invariant) {
+    parts.strategy = std::make_unique<InvariantStrategy>(parts.workers->comm(), *parts.optimizer,
+                                                         parameters, *parts.shards);
   } else if (parts.shares_weights) {
     parts.strategy =
         std::make_unique<SharedStrategy>(parts.workers->comm(), *world.transport.host_memory(),
@@ -212,9 +198,36 @@ void make_strategy(RunParts& parts, World world) {
 
 }  // namespace
 
-RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) {
+ResolvedConfig resolve_config(const TrainRequest& request, World world) {
+  Workers setup(world, {.channel = kSetupChannel});
+  ResolvedConfig resolved{.config = request.config, .checkpoint = {}};
+  TrainConfig& config = resolved.config;
+  if (!request.resume.empty() && setup.leads()) {
+    resolved.checkpoint = find_checkpoint(request.resume);
+    TrainConfig stored = stored_config(resolved.checkpoint);
+    if (const fs::path folder = folder_of(resolved.checkpoint); !folder.empty())
+      stored.out = folder.string();
+    config = resumed_config(stored, request.config, request.given);
+  }
+  const std::string text = setup.spread(setup.leads() ? to_toml(config) : "");
+  if (!setup.leads()) {
+    config = {};
+    read_toml(config, text, "configuration of worker 0");
+  }
+  config.workers = setup.size() - (config.sync == "ps" ? config.servers : 0);
+  if (config.workers < 1)
+    throw ConfigError("--servers {}: the job has {} ranks, which leaves no worker", config.servers,
+                      setup.size());
+  check_config(config);
+  check_workers(config);
+  return resolved;
+}
+
+RunParts make_parts(const TrainRequest& request, const ResolvedConfig& resolved, World world,
+                    std::FILE* human) {
   RunParts parts;
-  const fs::path checkpoint = resolve_config(request, world, parts.config);
+  parts.config = resolved.config;
+  const fs::path& checkpoint = resolved.checkpoint;
   parts.workers = std::make_unique<Workers>(
       world, CommunicatorOptions{.algorithm = parts.config.algorithm, .ranks = {}});
   const bool leads = parts.workers->leads();
@@ -245,9 +258,8 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   make_strategy(parts, world);
   // Messages that are sent after backward keep nobody from computing.
   if (request.images_per_s > 0)
-    parts.pace =
-        std::make_unique<Pace>(parts.model->network(), request.images_per_s,
-                               parts.config.overlap ? request.message_s_per_byte : 0.0);
+    parts.pace = std::make_unique<Pace>(parts.model->network(), request.images_per_s,
+                                        parts.config.overlap ? request.message_s_per_byte : 0.0);
   return parts;
 }
 

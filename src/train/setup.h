@@ -12,6 +12,7 @@
 #include "optim/optimizer.h"
 #include "sync/allreduce_strategy.h"
 #include "sync/invariant_strategy.h"
+#include "sync/shard_store.h"
 #include "train/pace.h"
 #include "train/run.h"
 #include "train/statistics.h"
@@ -33,20 +34,30 @@ struct RunParts {
   std::string start_name;  // of the checkpoint it goes on from; the leading worker's
   std::filesystem::path folder;
   std::string transport;  // what carries messages
-  FolderLock lock;  // on the folder
+  FolderLock lock;        // on the folder
 
   // How the workers come to the same weights; one of these is the strategy.
   std::unique_ptr<WireFormat> wire;
   std::unique_ptr<SyncStrategy> strategy;
   bool shares_weights = false;             // with all other workers
   AllReduceStrategy* allreduce = nullptr;  // where it is that
-  InvariantStrategy* invariant = nullptr;
+  std::unique_ptr<ShardStore> shards;      // of invariant mode
   std::vector<Bucket> buckets;
   std::unique_ptr<Pace> pace;
 };
 
-// Throws ConfigError and DataError. All workers call it.
-RunParts make_parts(const TrainRequest& request, World world, std::FILE* human);
+// The configuration that counts, worker 0's, and what it goes on from. All ranks call it, servers
+// included.
+struct ResolvedConfig {
+  TrainConfig config;
+  std::filesystem::path checkpoint;  // worker 0's; empty: a new run
+};
+ResolvedConfig resolve_config(const TrainRequest& request, World world);
+
+// Throws ConfigError and DataError. All workers call it, with a world of workers. Where there are
+// servers, the strategy is left to be made.
+RunParts make_parts(const TrainRequest& request, const ResolvedConfig& resolved, World world,
+                    std::FILE* human);
 
 // The leading worker's: makes the folder, which must not hold another run, nor be written by one.
 void prepare_folder(RunParts& parts, bool resumed);

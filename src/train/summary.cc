@@ -43,12 +43,19 @@ namespace {
 // Where there are several workers, or the rate follows the batch.
 void print_workers(const RunParts& parts, std::FILE* human) {
   const TrainConfig& config = parts.config;
-  if (parts.workers->size() > 1 || config.invariant) {
+  const bool servers = config.sync == "ps";
+  if (parts.workers->size() > 1 || config.invariant || servers) {
     const std::vector<int> weights = parse_balance(config.balance, parts.workers->size()).weights;
     std::string way = fmt::format("gradients {}, {} all-reduce", config.wire, config.algorithm);
     if (config.invariant)
       way = fmt::format("gradients of {} shards, summed exactly, {} all-reduce",
                         config.virtual_shards, config.algorithm);
+    if (servers)
+      way = fmt::format("gradients {}, {}, policy {}",
+                        config.invariant
+                            ? fmt::format("of {} shards, summed exactly", config.virtual_shards)
+                            : config.wire,
+                        counted(config.servers, "server"), config.policy);
     if (parts.shares_weights) way = "weights in shared memory, each worker updates its part";
     tell(human,
          fmt::format("{}: batch {}; {}\n", counted(parts.workers->size(), "worker"),
@@ -83,18 +90,18 @@ void print_headline(const RunParts& parts, std::FILE* human) {
   std::fflush(human);
 }
 
-nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer, const std::string& run) {
-  const RunState& state = trainer.state();
+nlohmann::json make_answer(const RunParts& parts, const RunView& view, const std::string& run) {
+  const RunState& state = view.state;
   nlohmann::json answer = {{"test_accuracy", nullptr},
                            {"test_loss", nullptr},
                            {"train_loss", nullptr},
-                           {"images_per_s", trainer.images_per_s()},
-                           {"wall_s", trainer.time().wall_s()},
+                           {"images_per_s", view.images_per_s},
+                           {"wall_s", view.time.wall_s()},
                            {"read_s", parts.read_s},
                            {"epochs", state.epochs},
                            {"steps", state.updates},
                            {"workers", parts.workers->size()},
-                           {"servers", 0},
+                           {"servers", parts.config.sync == "ps" ? parts.config.servers : 0},
                            {"weights_sha256", parts.model->parameters().sha256()},
                            {"run", run.empty() ? parts.folder.filename().string() : run},
                            {"checkpoint", (parts.folder / "final.safetensors").string()},
@@ -103,8 +110,9 @@ nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer, const 
                            {"parameters", parts.model->network().parameter_count()},
                            {"precision", precision_name(parts.model->options().precision)},
                            {"threads", threads()},
-                           {"phases_s", phases_json(trainer.time())},
+                           {"phases_s", phases_json(view.time)},
                            {"history", history_json(state.history)}};
+  if (view.more.is_object()) answer.update(view.more);
   if (state.history.empty()) return answer;
   const EpochRecord& last = state.history.back();
   answer["train_loss"] = last.train_loss;
@@ -120,10 +128,10 @@ nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer, const 
   return answer;
 }
 
-void print_summary(const RunParts& parts, const Trainer& trainer, const Findings& findings,
+void print_summary(const RunParts& parts, const RunView& view, const Findings& findings,
                    std::FILE* human) {
-  const EpochRecord& last = trainer.state().history.back();
-  const TimeLedger& time = trainer.time();
+  const EpochRecord& last = view.state.history.back();
+  const TimeLedger& time = view.time;
   std::vector<std::pair<std::string, std::string>> rows;
   if (last.test)
     rows.push_back({"test accuracy",
@@ -134,10 +142,10 @@ void print_summary(const RunParts& parts, const Trainer& trainer, const Findings
   if (last.test && last.test->shift_accuracy)
     rows.push_back({"  and shifts", fmt::format("{:.2f} %", 100 * *last.test->shift_accuracy)});
   rows.push_back({"train loss", fmt::format("{:.4f}  {}", last.train_loss,
-                                            sparkline(trainer.losses(), kSparkColumns))});
+                                            sparkline(view.losses, kSparkColumns))});
   rows.push_back({"data", last.data.to_string()});
   rows.push_back(
-      {"speed", fmt::format("{} images/s", with_commas(std::uint64_t(trainer.images_per_s())))});
+      {"speed", fmt::format("{} images/s", with_commas(std::uint64_t(view.images_per_s)))});
   rows.push_back({"wall time", fmt::format("{:.1f} s", time.wall_s())});
   for (std::size_t i = 0; i < kPhaseNames.size(); ++i)
     rows.push_back(

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "train/records.h"
 #include "train/run_rows.h"
 #include "train/step_times.h"
 
@@ -249,18 +250,7 @@ void Trainer::finish_epoch(std::optional<Score> test) {
                            .test = test,
                            .data = seen,
                            .seconds = parts_.time.wall_s() - epoch_start_s_};
-  std::string text = fmt::format("epoch {:>{}}/{}  train loss {:.4f}  accuracy {:6.2f} %",
-                                 record.epoch, fmt::formatted_size("{}", config_.epochs),
-                                 config_.epochs, record.train_loss, 100 * record.train_accuracy);
-  if (test)
-    text += fmt::format("  test loss {:.4f}  accuracy {:6.2f} %", test->loss, 100 * test->accuracy);
-  if (test && test->flip_accuracy)
-    text += fmt::format(" (flips averaged {:6.2f} %)", 100 * *test->flip_accuracy);
-  if (test && test->shift_accuracy)
-    text += fmt::format(" (and shifts {:6.2f} %)", 100 * *test->shift_accuracy);
-  text += fmt::format("  {} images/s  {}  {}", with_commas(std::uint64_t(images_per_s())),
-                      record.data.to_string(), duration_text(record.seconds));
-  say(text);
+  say(epoch_line(record, config_.epochs, images_per_s()));
   blame();
   record_epoch(parts_.recording, record, state_.steps, images_per_s());
   if (parts_.logs) parts_.logs->epoch(record, state_.updates, images_per_s());

@@ -51,6 +51,15 @@ struct RunState {
   static RunState from_text(const std::string& text, const std::string& where);
 };
 
+// What a run has come to, as the leading worker knows it.
+struct RunView {
+  const RunState& state;
+  const TimeLedger& time;
+  double images_per_s = 0;              // of training steps in this process, of all workers
+  nlohmann::json more = nullptr;        // members that the answer has besides
+  std::span<const double> losses = {};  // of this process, pulse by pulse
+};
+
 // The loss is no longer a number: going on is useless.
 class Diverged : public std::runtime_error {
  public:
@@ -82,13 +91,14 @@ class Trainer {
   // Trains until all epochs are done (true) or the user interrupts (false); saves either way.
   bool run();
 
-  const RunState& state() const { return state_; }
-  const TimeLedger& time() const { return parts_.time; }
-  double images_per_s() const;  // of training steps in this process, of all workers
+  RunView view() const {
+    return {
+        .state = state_, .time = parts_.time, .images_per_s = images_per_s(), .losses = losses_};
+  }
   std::span<const int> weights() const { return balance_.weights; }
-  std::span<const double> losses() const { return losses_; }  // of this process, pulse by pulse
 
  private:
+  double images_per_s() const;
   bool step();       // false: the epoch has no more batches
   bool run_epoch();  // false: interrupted
   void take_share();

@@ -4,22 +4,10 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "kernels/parallel.h"
+#include "kernels/finite.h"
 
 namespace convoy {
 namespace {
-
-// A number times zero is zero unless it is infinite or none; sums keep what is not.
-bool all_finite(std::span<const float> values) {
-  bool finite = true;
-  parallel_for(values.size(), std::size_t{1} << 16, [&](std::size_t begin, std::size_t end) {
-    float sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::size_t i = begin; i < end; ++i) sum += values[i] * 0.0f;
-    if (!(sum == 0.0f)) __atomic_store_n(&finite, false, __ATOMIC_RELAXED);
-  });
-  return finite;
-}
 
 // The samples of `batch` from `begin` on.
 Batch part_of_batch(const Batch& batch, std::size_t begin, std::size_t count) {
@@ -92,7 +80,7 @@ void Worker::after_backward(NodeId node, const Batch& batch, int global) {
   if (watching_)
     watched_.layers[std::size_t(layer_of_[std::size_t(node)])].ready_s =
         parts_.runtime.now_s() - phase_start_s_;
-  if (parts_.invariant) return;
+  if (parts_.shards) return;
   const std::size_t end = end_[std::size_t(node)];
   for (; ready_ < buckets_.size() && buckets_[ready_].end <= end; ++ready_) {
     check(buckets_[ready_], batch, global);
@@ -150,19 +138,19 @@ Outcome Worker::step(const Batch& part, std::span<const int> shards, int global,
   ready_ = 0;
   Outcome outcome;
   std::vector<ArenaRange> moved;
-  if (parts_.invariant) {
+  if (parts_.shards) {
     settle();
     std::size_t begin = 0;
     for (const int count : shards) {
       if (count > 0 && !not_finite_) {
         const Batch shard = part_of_batch(part, begin, std::size_t(count));
-        parts_.invariant->begin_shard();
+        parts_.shards->begin_shard();
         const Outcome one = compute(shard, global, rate, nullptr);
         outcome.loss_sum += one.loss_sum;
         outcome.correct += one.correct;
         outcome.samples += one.samples;
         if (!not_finite_) check(buckets_.front(), shard, global);
-        if (!not_finite_) parts_.invariant->end_shard(double(count) / global);
+        if (!not_finite_) parts_.shards->end_shard(double(count) / global);
       }
       begin += std::size_t(count);
     }

@@ -9,7 +9,7 @@
 #include "measure/time_ledger.h"
 #include "nn/model.h"
 #include "sync/bucket_plan.h"
-#include "sync/invariant_strategy.h"
+#include "sync/shard_store.h"
 #include "sync/strategy.h"
 #include "train/pace.h"
 #include "train/recording.h"
@@ -33,7 +33,7 @@ class Worker {
     SyncStrategy& strategy;
     Runtime& runtime;
     TimeLedger& time;
-    InvariantStrategy* invariant = nullptr;
+    ShardStore* shards = nullptr;
     const Pace* pace = nullptr;
     Recording* recording = nullptr;
     bool checks_gradients = true;
@@ -50,6 +50,7 @@ class Worker {
   void set_buckets(std::span<const Bucket> buckets);
 
   const std::optional<NotFinite>& not_finite() const { return not_finite_; }
+  void forget_not_finite() { not_finite_.reset(); }  // the weights were replaced
 
   // While on, notes when layers are ready and needed; the latest step counts.
   void watch(bool on) { watching_ = on; }

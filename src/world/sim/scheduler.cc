@@ -29,6 +29,7 @@ TaskId Scheduler::start(int rank, std::string name, std::function<void()> body) 
   task.rank = rank;
   task.place = &ranks_[rank];
   task.ended = task.released = false;
+  task.joiner = kNoTask;
   task.name = std::move(name);
   task.body = std::move(body);
   task.error = nullptr;
@@ -52,8 +53,17 @@ void Scheduler::entry(void* argument) {
   task.scheduler->finish(task);
 }
 
+void Scheduler::await_end(TaskId id) {
+  while (!tasks_[id]->ended) {
+    tasks_[id]->joiner = current_;
+    hold(kNever, "the end of a task");
+    tasks_[id]->joiner = kNoTask;
+  }
+}
+
 void Scheduler::finish(TaskState& task) {
   task.ended = true;
+  if (task.joiner != kNoTask) wake(task.joiner);
   ended_.push_back(current_);
   current_ = --live_ == 0 ? kNoTask : next();
   fibers_.end_to(fiber_of(current_));

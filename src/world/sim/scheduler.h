@@ -66,7 +66,8 @@ class Scheduler {
   void run();
 
   TaskId current() const { return current_; }
-  bool ended(TaskId task) const { return tasks_[task]->ended; }
+  // Holds the current task until another has ended, also one that was killed before it began.
+  void await_end(TaskId task);
   std::exception_ptr take_error(TaskId task);
   void release(TaskId task);  // nobody will ask for it any more
 
@@ -116,6 +117,7 @@ class Scheduler {
     Fiber fiber;
     Scheduler* scheduler = nullptr;
     std::string name;
+    TaskId joiner = kNoTask;  // waits for its end
     std::function<void()> body;
     std::exception_ptr error;
   };

@@ -42,44 +42,22 @@ class SimEvent final : public Event {
 class SimTask final : public Task {
  public:
   SimTask(Scheduler& scheduler, int rank, std::string name, std::function<void()> body)
-      : scheduler_(scheduler),
-        id_(scheduler.start(rank, std::move(name), [this, body = std::move(body)] {
-          try {
-            body();
-          } catch (...) {
-            end();
-            throw;
-          }
-          end();
-        })) {}
+      : scheduler_(scheduler), id_(scheduler.start(rank, std::move(name), std::move(body))) {}
 
   ~SimTask() override {
-    await();
+    scheduler_.await_end(id_);
     scheduler_.release(id_);
   }
 
   void join() override {
-    await();
+    scheduler_.await_end(id_);
     scheduler_.obey();
     if (const auto error = scheduler_.take_error(id_)) std::rethrow_exception(error);
   }
 
  private:
-  void end() {
-    if (joiner_ != kNoTask) scheduler_.wake(joiner_);
-  }
-
-  void await() {
-    while (!scheduler_.ended(id_)) {
-      joiner_ = scheduler_.current();
-      scheduler_.hold(kNever, "the end of a task");
-      joiner_ = kNoTask;
-    }
-  }
-
   Scheduler& scheduler_;
-  TaskId joiner_ = kNoTask;
-  TaskId id_;
+  const TaskId id_;
 };
 
 }  // namespace

@@ -1,0 +1,330 @@
+#include "sync/ps/server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/finite.h"
+
+namespace convoy {
+namespace {
+
+constexpr int kBodiesAhead = 2;  // pushes of a worker that may arrive before one is looked at
+
+std::span<const float> floats_of(const std::vector<float>& room, std::uint64_t bytes) {
+  return {room.data(), std::size_t(bytes / sizeof(float))};
+}
+
+}  // namespace
+
+ParameterServer::ParameterServer(World world, int workers)
+    : world_(world),
+      workers_(workers),
+      index_(world.transport.rank() - workers),
+      alive_(std::size_t(workers), 1),
+      peers_(std::size_t(workers)),
+      courier_(world.transport) {
+  if (!receive_setup()) return;
+  policy_ = make_policy(job_.policy, workers_);
+  place_of_.assign(job_.layout.slices.size(), -1);
+  const std::size_t count = std::size_t(workers_);
+  for (std::size_t i = 0; i < job_.layout.slices.size(); ++i) {
+    if (job_.layout.slices[i].server != index_) continue;
+    place_of_[i] = int(slices_.size());
+    slices_.push_back(
+        {.number = std::uint32_t(i),
+         .slice = job_.layout.slices[i],
+         .version = job_.updates,
+         .clocks = std::vector<Clock>(count, clock_at(std::uint32_t(job_.course.first_epoch), 0)),
+         .pulled = std::vector<std::int64_t>(count, job_.updates),
+         .held = {},
+         .held_by = {},
+         .unanswered = {},
+         .sent = std::vector<Room>(count)});
+  }
+  statistics_.applied_by.assign(count, 0);
+  if (index_ == 0) coordinator_ = std::make_unique<Coordinator>(job_);
+  if (job_.course.guard) kept_.assign(shard_->values().begin(), shard_->values().end());
+}
+
+ParameterServer::~ParameterServer() = default;
+
+ParameterServer::Room ParameterServer::take_room() {
+  std::unique_ptr<std::vector<float>> room;
+  if (free_rooms_->empty()) {
+    room = std::make_unique<std::vector<float>>(job_.largest_push() / sizeof(float));
+  } else {
+    room = std::move(free_rooms_->back());
+    free_rooms_->pop_back();
+  }
+  return {room.release(),
+          [rooms = free_rooms_](std::vector<float>* used) { rooms->emplace_back(used); }};
+}
+
+void ParameterServer::run() {
+  if (!shard_) return;
+  courier_.on_lost([this](int rank, const std::string& why) { lose(rank, why); });
+  courier_.on_fault([this](int rank, const std::string& why) { refuse(rank, why); });
+  for (int worker = 0; worker < workers_; ++worker) {
+    expect_head(worker);
+    for (int i = 0; i < kBodiesAhead; ++i) expect_body(worker);
+    if (coordinator_) expect_ask(worker);
+  }
+  if (!coordinator_) expect_order();
+  courier_.run();
+  if (std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.left; }))
+    throw TransportError("every worker is lost");
+}
+
+void ParameterServer::expect_head(int worker) {
+  WorkerHead& head = peers_[std::size_t(worker)].head;
+  courier_.recv(worker, tag_of(Stream::worker_head), writable_bytes_of(head),
+                [this, worker](const Completion&) {
+                  const WorkerHead came = peers_[std::size_t(worker)].head;
+                  if (came.kind != WorkerHead::bye) expect_head(worker);
+                  take_head(worker, came);
+                });
+}
+
+void ParameterServer::expect_body(int worker) {
+  const Room room = take_room();
+  courier_.recv(worker, tag_of(Stream::gradient), std::as_writable_bytes(std::span(*room)),
+                [this, worker, room](const Completion& completion) {
+                  expect_body(worker);
+                  Peer& peer = peers_[std::size_t(worker)];
+                  peer.bodies.push_back({room, completion.bytes});
+                  match(worker);
+                });
+}
+
+void ParameterServer::take_head(int worker, const WorkerHead& head) {
+  if (head.protocol != kProtocol)
+    return refuse(worker, "it speaks another protocol: all must run the same program");
+  switch (head.kind) {
+    case WorkerHead::push:
+      peers_[std::size_t(worker)].heads.push_back(head);
+      match(worker);
+      break;
+    case WorkerHead::pull:
+      if (SliceState* state = find(head.slice))
+        answer(*state, worker, world_.runtime.now_s());
+      else
+        refuse(worker, fmt::format("there is no slice {} on server {}", head.slice, index_));
+      break;
+    case WorkerHead::rest:
+      for (SliceState& state : slices_)
+        state.clocks[std::size_t(worker)] = clock_at(head.epoch + 1, 0);
+      consider_all();
+      break;
+    case WorkerHead::state:
+      send_state(worker, head.slice);
+      break;
+    case WorkerHead::report:
+      statistics_.traffic = courier_.traffic();
+      send_text(worker, std::make_shared<std::string>(statistics_.to_json().dump()));
+      break;
+    case WorkerHead::bye:
+      peers_[std::size_t(worker)].left = true;
+      courier_.drop(worker);
+      depart(worker);
+      break;
+    default:
+      refuse(worker, fmt::format("a message of kind {} is unknown", head.kind));
+  }
+}
+
+void ParameterServer::match(int worker) {
+  Peer& peer = peers_[std::size_t(worker)];
+  while (!peer.heads.empty() && !peer.bodies.empty()) {
+    Push push{.worker = worker,
+              .head = peer.heads.front(),
+              .body = peer.bodies.front().room,
+              .bytes = peer.bodies.front().bytes,
+              .arrived_s = world_.runtime.now_s()};
+    peer.heads.pop_front();
+    peer.bodies.pop_front();
+    take_push(std::move(push));
+  }
+}
+
+ParameterServer::SliceState* ParameterServer::find(std::uint32_t slice) {
+  if (slice >= place_of_.size() || place_of_[slice] < 0) return nullptr;
+  return &slices_[std::size_t(place_of_[slice])];
+}
+
+std::string ParameterServer::fault_of(const Push& push) const {
+  const WorkerHead& head = push.head;
+  if (head.slice >= place_of_.size() || place_of_[head.slice] < 0)
+    return fmt::format("a gradient for slice {}, which server {} does not have", head.slice,
+                       index_);
+  const ServerSlice& slice = slices_[std::size_t(place_of_[head.slice])].slice;
+  const bool exact = job_.virtual_shards > 0;
+  const std::size_t expected =
+      sizeof(float) *
+      (exact ? exact_blocks(slice).count + head.shards * slice.count() : slice.count());
+  if (push.bytes != expected || head.bytes != expected)
+    return fmt::format("a gradient of {} bytes for slice {}, which has {}", push.bytes, head.slice,
+                       expected);
+  if (head.mean_over == 0 || head.samples > head.mean_over)
+    return fmt::format("a gradient of {} samples as a mean over {}", head.samples, head.mean_over);
+  const std::span<const float> numbers = floats_of(*push.body, push.bytes);
+  if (!all_finite(exact ? numbers.subspan(exact_blocks(slice).count) : numbers))
+    return fmt::format("a gradient for slice {} that has numbers which are not finite", head.slice);
+  return {};
+}
+
+void ParameterServer::take_push(Push push) {
+  const std::size_t worker = std::size_t(push.worker);
+  if (!alive_[worker]) return;
+  if (const std::string fault = fault_of(push); !fault.empty()) return refuse(push.worker, fault);
+  SliceState& state = *find(push.head.slice);
+  ++statistics_.pushes;
+  Clock& clock = state.clocks[worker];
+  if (!push.head.extra)
+    clock = epoch_of(clock) == push.head.epoch ? clock + 1 : clock_at(push.head.epoch, 1);
+  const std::int64_t behind = state.version - state.pulled[worker];
+  statistics_.see_staleness(push.head.epoch, behind);
+  using Verdict = ConsistencyPolicy::Verdict;
+  // A gradient of weights that were given up since is worth nothing.
+  const Verdict verdict =
+      push.head.generation == generation_ ? policy_->receive(behind) : Verdict::drop;
+  if (push.head.extra && verdict != Verdict::drop) {
+    update_by_all(state, {&push, 1});
+    return answer(state, push.worker, push.arrived_s);
+  }
+  if (verdict == Verdict::hold) {
+    state.held_by.push_back(push.worker);
+    state.held.push_back(std::move(push));
+  } else {
+    if (verdict == Verdict::apply)
+      update_by(state, push);
+    else
+      ++statistics_.dropped;
+    state.unanswered.push_back({push.worker, push.arrived_s});
+  }
+  consider(state);
+}
+
+SliceView ParameterServer::view(const SliceState& state) const {
+  return {.alive = alive_, .clocks = state.clocks, .held = state.held_by};
+}
+
+void ParameterServer::consider(SliceState& state) {
+  if (policy_->complete(view(state))) {
+    // In the order of workers, so that the sum does not depend on who came first.
+    std::sort(state.held.begin(), state.held.end(),
+              [](const Push& a, const Push& b) { return a.worker < b.worker; });
+    update_by_all(state, state.held);
+    for (const Push& push : state.held) state.unanswered.push_back({push.worker, push.arrived_s});
+    state.held.clear();
+    state.held_by.clear();
+  }
+  for (std::size_t i = 0; i < state.unanswered.size();) {
+    const SliceState::Unanswered waiting = state.unanswered[i];
+    if (alive_[std::size_t(waiting.worker)] && !policy_->may_answer(view(state), waiting.worker)) {
+      ++i;
+      continue;
+    }
+    state.unanswered.erase(state.unanswered.begin() + std::ptrdiff_t(i));
+    answer(state, waiting.worker, waiting.since_s);
+  }
+}
+
+void ParameterServer::consider_all() {
+  for (SliceState& state : slices_) consider(state);
+}
+
+ServerShard::Pace ParameterServer::pace_of(const SliceState& state, double factor) const {
+  const double rate =
+      learning_rate(job_.schedule, state.version, job_.updates_per_epoch, job_.epochs);
+  return {.rate = factor == 1 ? float(rate) : float(rate * factor), .update = state.version + 1};
+}
+
+void ParameterServer::count_update(SliceState& state, double start_s) {
+  if (job_.update_s_per_byte > 0)
+    world_.runtime.compute_s(job_.update_s_per_byte * double(state.slice.count() * sizeof(float)));
+  ++state.version;
+  ++statistics_.updates;
+  statistics_.weight_updates = std::max(statistics_.weight_updates, state.version - job_.updates);
+  statistics_.update.add(world_.runtime.now_s() - start_s);
+}
+
+void ParameterServer::update_by(SliceState& state, const Push& push) {
+  const double start_s = world_.runtime.now_s();
+  const std::size_t worker = std::size_t(push.worker);
+  const std::int64_t behind = state.version - state.pulled[worker];
+  const ServerShard::Pace pace = pace_of(state, policy_->rate_factor(behind));
+  const std::span<const float> gradient = floats_of(*push.body, push.bytes);
+  if (const double factor = policy_->compensation(); factor > 0 && state.sent[worker]) {
+    const std::span<const float> then = floats_of(*state.sent[worker], push.bytes);
+    shard_->update_compensated(state.slice, gradient, then, float(factor), pace);
+  } else {
+    const ServerShard::Gradient one{.values = gradient};
+    shard_->update(state.slice, {&one, 1}, pace);
+  }
+  ++statistics_.applied;
+  ++statistics_.applied_by[worker];
+  count_update(state, start_s);
+}
+
+// Each gradient is a sum over samples, divided by mean_over: together they are divided by the
+// samples that came.
+void ParameterServer::update_by_all(SliceState& state, std::span<const Push> pushes) {
+  const double start_s = world_.runtime.now_s();
+  std::int64_t samples = 0;
+  for (const Push& push : pushes) samples += push.head.samples;
+  const ServerShard::Pace pace = pace_of(state, 1);
+  if (job_.virtual_shards > 0) {
+    std::vector<ServerShard::ExactGradient> gradients;
+    const std::size_t blocks = exact_blocks(state.slice).count;
+    for (const Push& push : pushes) {
+      const std::span<const float> all = floats_of(*push.body, push.bytes);
+      gradients.push_back({.largest = {reinterpret_cast<const std::uint32_t*>(all.data()), blocks},
+                           .shards = all.subspan(blocks)});
+    }
+    shard_->update_exact(state.slice, gradients, pace);
+  } else {
+    std::vector<ServerShard::Gradient> gradients;
+    for (const Push& push : pushes)
+      gradients.push_back(
+          {.values = floats_of(*push.body, push.bytes),
+           .factor = samples > 0 ? float(double(push.head.mean_over) / double(samples)) : 1.0f});
+    shard_->update(state.slice, gradients, pace);
+  }
+  for (const Push& push : pushes) {
+    ++statistics_.applied;
+    ++statistics_.applied_by[std::size_t(push.worker)];
+  }
+  count_update(state, start_s);
+}
+
+// Values are sent from where they lie, unless an update may come before they are all gone: also of
+// what lost workers left.
+void ParameterServer::answer(SliceState& state, int worker, double since_s) {
+  const std::size_t place = std::size_t(worker);
+  if (!alive_[place]) return;
+  state.pulled[place] = state.version;
+  statistics_.wait.add(world_.runtime.now_s() - since_s);
+  std::span<const float> values = shard_->slice_values(state.slice);
+  Room copy;
+  const bool all_here = std::all_of(alive_.begin(), alive_.end(), [](char alive) { return alive; });
+  if (workers_ > 1 && !(policy_->in_rounds() && all_here)) {
+    copy = take_room();
+    std::copy(values.begin(), values.end(), copy->begin());
+    values = std::span(*copy).first(values.size());
+    if (policy_->compensation() > 0) state.sent[place] = copy;
+  }
+  const auto head = std::make_shared<ServerHead>();
+  head->generation = generation_;
+  head->slice = state.number;
+  head->version = std::uint64_t(state.version);
+  courier_.send_parcel(worker, {.priority = int(state.number),
+                                .head_tag = tag_of(Stream::server_head),
+                                .body_tag = tag_of(Stream::values, state.number),
+                                .head = bytes_of(*head),
+                                .body = std::as_bytes(values),
+                                .done = [head, copy] {}});
+}
+
+}  // namespace convoy
