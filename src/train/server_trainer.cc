@@ -59,7 +59,10 @@ bool ServerTrainer::run() {
         parts_.client.ask({.stop = parts_.interrupt.requested()});
         break;
       case Answer::stopped:
-        if (answer.buffers) save_partial(answer);
+        if (answer.buffers)
+          save_partial(answer);
+        else if (leads())
+          save();
         gather_statistics();
         return false;
       case Answer::finished:

@@ -46,7 +46,7 @@ struct Result {
   std::vector<ServerStatistics> servers;
   std::vector<char> finished;  // by worker
   EpochSums last{};
-  std::string refusal;  // of worker 1
+  std::string refusal{};  // of worker 1
 };
 
 std::vector<Parameter> make_parameters(int layers) {
@@ -360,7 +360,11 @@ TEST(FaultyPushes, AreRefusedByNameWithoutEffectOnOthers) {
       {Mischief::protocol, "another protocol"}};
   for (const char* policy : {"sync", "async", "ssp:1"})
     for (const auto& [mischief, text] : expected) {
-      Schedule schedule{.workers = 3, .servers = 2, .layers = 4, .epochs = 2};
+      Schedule schedule;
+      schedule.workers = 3;
+      schedule.servers = 2;
+      schedule.layers = 4;
+      schedule.epochs = 2;
       schedule.samples = 60;
       schedule.batch = 12;
       schedule.policy = policy;
