@@ -1,11 +1,14 @@
 // convoy serve: the runs of a store as a live page.
 #include <poll.h>
 
+#include <charconv>
 #include <memory>
 #include <string>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/command.h"
+#include "cli/serve.h"
 #include "measure/store.h"
 #include "report/live_server.h"
 #include "train/interrupt.h"
@@ -30,6 +33,31 @@ void run_serve(const LiveOptions& options) {
 }
 
 }  // namespace
+
+LiveOptions parse_serve(const std::string& text) {
+  LiveOptions options;
+  if (text.empty()) return options;
+  const std::size_t colon = text.rfind(':');
+  if (colon != std::string::npos) options.host = text.substr(0, colon);
+  const std::string port = colon == std::string::npos ? text : text.substr(colon + 1);
+  const char* end = port.data() + port.size();
+  const auto [rest, error] = std::from_chars(port.data(), end, options.port);
+  if (error != std::errc{} || rest != end || options.port < 0 || options.port > 65535 ||
+      options.host.empty())
+    throw ConfigError(
+        "--serve {}: takes a port from 0 (any that is free) to 65535, or ADDRESS:PORT", text);
+  return options;
+}
+
+std::unique_ptr<LiveServer> serve_meanwhile(LiveOptions options, const std::string& store) {
+  if (store == "none")
+    throw ConfigError("--serve shows what is recorded, and --store none records nothing");
+  options.store = store;
+  Store(options.store, Access::create);
+  auto server = std::make_unique<LiveServer>(std::move(options));
+  tell(stderr, fmt::format("live page: {}\n", server->address()));
+  return server;
+}
 
 void add_serve_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("serve", "Show the runs as a live page");

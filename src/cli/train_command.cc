@@ -10,7 +10,9 @@
 #include "cli/command.h"
 #include "cli/config_flags.h"
 #include "cli/ranks.h"
+#include "cli/serve.h"
 #include "kernels/cpu.h"
+#include "measure/store.h"
 #include "train/cluster.h"
 #include "train/resume.h"
 #include "train/run.h"
@@ -35,6 +37,8 @@ struct Arguments {
   std::string resume;
   bool json = false;
   bool print_config = false;
+  const CLI::Option* serve_given = nullptr;
+  std::string serve;
   GivenFlags flags;
 };
 
@@ -118,6 +122,14 @@ void report(const TrainResult& result, bool json) {
   if (json) print_answer(result.answer);
 }
 
+// Where the run is recorded: as asked, or as the run that goes on had it.
+std::string store_of(const TrainRequest& request) {
+  const TrainConfig config = request.resume.empty() ? request.config
+                                                    : resumed_config(stored_config(request.resume),
+                                                                     request.config, request.given);
+  return config.store.empty() ? kDefaultStore : config.store;
+}
+
 void run_train(const Arguments& arguments) {
   const TrainRequest request = make_request(arguments);
   if (arguments.print_config) {
@@ -129,7 +141,11 @@ void run_train(const Arguments& arguments) {
   const std::optional<Job> job = job_of_process();
   const InterruptGuard interrupt(!job || job->rank == 0);
   std::optional<TrainResult> result;  // of the leading worker, if that is in this process
+  const bool serves = arguments.serve_given->count() > 0;
+  const LiveOptions page = parse_serve(arguments.serve);
+  std::unique_ptr<LiveServer> server;
   const auto body = [&](const TrainRequest& asked, World world) {
+    if (serves && world.transport.rank() == 0) server = serve_meanwhile(page, store_of(asked));
     TrainResult own = train(asked, world, interrupt, arguments.json ? stderr : stdout);
     if (own.leads) result = std::move(own);
   };
@@ -153,6 +169,12 @@ void add_train_command(CLI::App& app) {
       ->type_name("DIR|FILE");
   command->add_flag("--json", arguments->json,
                     "end standard output with the result as one JSON object");
+  arguments->serve_given =
+      command
+          ->add_option("--serve", arguments->serve,
+                       fmt::format("show it live meanwhile, by default on port {}", kDefaultPort))
+          ->type_name("[[ADDRESS:]PORT]")
+          ->expected(0, 1);
   command->add_flag("--print-config", arguments->print_config,
                     "print the configuration as TOML, and do no more");
   for (const ConfigField& field : config_fields())

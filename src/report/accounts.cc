@@ -52,6 +52,27 @@ std::map<std::int64_t, std::vector<double>> phases_by_rank(Store& store, std::in
   return phases;
 }
 
+// Of the sampled steps that the most ranks have recorded, the one of median length. The first few,
+// in which everything happens for the first time, count only where there are no others.
+std::optional<std::int64_t> typical_step(Store& store, std::int64_t run) {
+  Statement statement =
+      prepared(store, run,
+               "SELECT step, max(end_ns) - min(begin_ns) AS length, count(DISTINCT rank) AS ranks "
+               "FROM spans "
+               "WHERE run = ?1 GROUP BY step ORDER BY step > 3 DESC, ranks DESC, length");
+  std::vector<std::int64_t> steps;
+  bool late = false;
+  std::int64_t ranks = 0;
+  while (statement.next()) {
+    const bool is_late = statement.integer(0) > 3;
+    if (!steps.empty() && (is_late != late || statement.integer(2) != ranks)) break;
+    late = is_late;
+    ranks = statement.integer(2);
+    steps.push_back(statement.integer(0));
+  }
+  return steps.empty() ? std::nullopt : std::optional(steps[steps.size() / 2]);
+}
+
 }  // namespace
 
 const std::vector<std::string>& stacked_phases() {
@@ -113,16 +134,16 @@ nlohmann::json layer_accounts(Store& store, std::int64_t run) {
 }
 
 nlohmann::json step_timeline(Store& store, std::int64_t run, std::size_t most) {
-  Statement found = prepared(store, run,
-                             "SELECT step FROM spans WHERE run = ?1 GROUP BY step ORDER BY "
-                             "count(DISTINCT rank) DESC, step DESC LIMIT 1");
-  if (!found.next()) return nullptr;
-  const std::int64_t step = found.integer(0);
+  const std::optional<std::int64_t> step = typical_step(store, run);
+  if (!step) return nullptr;
   Statement statement = store.database().prepare(
-      "SELECT rank, lane, name, begin_ns, end_ns, bytes, peer FROM spans WHERE run = ?1 AND step = "
-      "?2 AND rank IN (SELECT rank FROM spans WHERE run = ?1 AND step = ?2 GROUP BY rank ORDER BY "
-      "rank LIMIT ?3) ORDER BY begin_ns");
-  statement.bind(run, step, kMostTimelineRanks);
+      "SELECT s.rank, s.lane, s.name || coalesce(' ' || l.name, ''), s.begin_ns, s.end_ns, "
+      "s.bytes, "
+      "s.peer FROM spans s LEFT JOIN layers l ON l.run = s.run AND l.node = s.node WHERE s.run = "
+      "?1 "
+      "AND s.step = ?2 AND s.rank IN (SELECT rank FROM spans WHERE run = ?1 AND step = ?2 GROUP BY "
+      "rank ORDER BY rank LIMIT ?3) ORDER BY s.begin_ns");
+  statement.bind(run, *step, kMostTimelineRanks);
   nlohmann::json spans = nlohmann::json::array();
   double begin_ns = 0, length_ms = 0;
   while (spans.size() < most && statement.next()) {
@@ -139,7 +160,7 @@ nlohmann::json step_timeline(Store& store, std::int64_t run, std::size_t most) {
          {"bytes", statement.is_null(5) ? nlohmann::json() : nlohmann::json(statement.integer(5))},
          {"peer", statement.is_null(6) ? nlohmann::json() : nlohmann::json(statement.integer(6))}});
   }
-  return {{"step", step}, {"length_ms", short_number(length_ms)}, {"spans", std::move(spans)}};
+  return {{"step", *step}, {"length_ms", short_number(length_ms)}, {"spans", std::move(spans)}};
 }
 
 nlohmann::json staleness_account(Store& store, std::int64_t run) {

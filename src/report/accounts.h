@@ -18,8 +18,8 @@ nlohmann::json rank_accounts(Store& store, std::int64_t run, std::size_t most);
 // Mean times of a step. Null times where none were recorded.
 nlohmann::json layer_accounts(Store& store, std::int64_t run);
 
-// The last sampled step that the most ranks have recorded, of the first ranks, with at most `most`
-// spans; null where there is none.
+// A typical one of the sampled steps, of the first ranks, with at most `most` spans; null where none
+// was sampled.
 nlohmann::json step_timeline(Store& store, std::int64_t run, std::size_t most);
 
 // Parameter server: null, or how far gradients were behind.

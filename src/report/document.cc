@@ -129,7 +129,7 @@ nlohmann::json run_document(Store& store, const RunRow& run, double detail) {
   nlohmann::json document = run_summary(store, run);
   document["verdict"] = run.verdict;
   document["data_seen"] = data_seen(store, id);
-  document["steps_table"] = step_columns(store, id, rows(1000));
+  document["steps_table"] = step_columns(store, id, rows(500));
   document["epochs_table"] = epoch_columns(store, id);
   document["phases"] = stacked_phases();
   document["ranks"] = rank_accounts(store, id, rows(2048));

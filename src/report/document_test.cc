@@ -82,12 +82,13 @@ TEST_F(DocumentTest, ARunInFull) {
   EXPECT_EQ(document["weights_sha256"], "00ff");
 }
 
-TEST_F(DocumentTest, TheTimelineIsOfTheLastSampledStep) {
+TEST_F(DocumentTest, TheTimelineIsOfATypicalStep) {
   const nlohmann::json timeline = run_document(store_, add({}))["timeline"];
   EXPECT_EQ(timeline["step"], 16);
   EXPECT_EQ(timeline["length_ms"], 9);
   ASSERT_EQ(timeline["spans"].size(), 4u);
   EXPECT_EQ(timeline["spans"][0]["start_ms"], 0);
+  EXPECT_EQ(timeline["spans"][0]["name"], "forward conv1");
   EXPECT_EQ(timeline["spans"][3]["bytes"], 4096);
 }
 

@@ -50,14 +50,14 @@ void add_layers(Database& database, std::int64_t id, const MadeUpRun& run) {
 
 void add_spans(Database& database, std::int64_t id, const MadeUpRun& run) {
   Statement span = database.prepare(
-      "INSERT INTO spans VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL, NULL, ?9, NULL)");
+      "INSERT INTO spans VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?10, NULL, ?9, NULL)");
   for (const int step : {2, 16})
     for (int rank = 0; rank < run.workers; ++rank) {
       const std::int64_t begin = (step - 1) * 10'000'000LL;
-      span.bind(id, rank, step, 0, "compute", "forward conv1", begin, begin + 3'000'000, nullptr)
+      span.bind(id, rank, step, 0, "compute", "forward", begin, begin + 3'000'000, nullptr, 1)
           .run();
       span.bind(id, rank, step, 1, "communication", "all-reduce", begin + 3'000'000,
-                begin + 9'000'000, 4096)
+                begin + 9'000'000, 4096, nullptr)
           .run();
     }
 }

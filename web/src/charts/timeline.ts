@@ -16,7 +16,7 @@ const nameWidth = 128;
 // The phase whose colour a span takes.
 export function phaseOf(span: Span): string {
   const word = span.name.split(" ")[0] ?? "";
-  if (["forward", "backward", "load", "wait", "update", "evaluate", "checkpoint"].includes(word)) return word;
+  if (["forward", "backward", "load", "communication", "wait", "update", "evaluate", "checkpoint"].includes(word)) return word;
   if (span.lane === "communication") return "communication";
   return span.lane === "optimizer" ? "update" : "other";
 }

@@ -28,6 +28,11 @@ export function workersText(run: Summary): string {
   return counted(run.workers, "worker") + servers;
 }
 
+// What the program says in the middle of a line, as a sentence of its own.
+export function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+}
+
 function facts(run: Run): string {
   const way = run.workers > 1 || run.servers > 0 ? [run.sync === "allreduce" ? `${run.algorithm === "auto" ? "" : `${run.algorithm} `}all-reduce` : run.sync, run.transport, run.wire === "f32" ? "" : `${run.wire} on the wire`] : [];
   return [workersText(run), `${counted(run.threads, "thread")} each`, ...way, run.precision, `batch ${whole(run.batch)}`, `seed ${run.seed}`, run.world === "sim" ? "simulated" : ""].filter(Boolean).join(" · ");
@@ -43,7 +48,7 @@ export function headline(run: Run): HTMLElement {
     h("p", { class: "facts" }, facts(run)),
     h("p", { class: "facts quiet" }, [run.name, moment(run.started), host ? `on ${host}` : ""].filter(Boolean).join(" · ")),
     run.reason ? h("p", { class: "reason", role: "alert" }, run.reason) : null,
-    run.verdict ? h("p", { class: "verdict" }, run.verdict) : null,
+    run.verdict ? h("p", { class: "verdict" }, sentence(run.verdict)) : null,
     h(
       "dl",
       { class: "tiles" },

@@ -21,8 +21,8 @@ function columnsOf(run: Run): Column[] {
     { title: "Kind", value: (layer) => layer.kind },
     { title: "Output", value: (layer) => layer.output },
     { title: "Parameters", value: (layer) => layer.parameters, text: (layer) => whole(layer.parameters) },
-    { title: "Forward", value: (layer) => layer.forward_ms, text: (layer) => milliseconds(layer.forward_ms), bar: "forward" },
-    { title: "Backward", value: (layer) => layer.backward_ms, text: (layer) => milliseconds(layer.backward_ms), bar: "backward" },
+    { title: "Forward", value: (layer) => layer.forward_ms, text: (layer) => milliseconds(layer.forward_ms || null), bar: "forward" },
+    { title: "Backward", value: (layer) => layer.backward_ms, text: (layer) => milliseconds(layer.backward_ms || null), bar: "backward" },
     ...(waits ? [{ title: "Waiting", value: (layer: Layer) => layer.wait_ms, text: (layer: Layer) => milliseconds(layer.wait_ms), bar: "wait" }] : []),
     { title: "Share", value: both, text: (layer) => percent(total > 0 ? (both(layer) ?? 0) / total : null) },
   ];
