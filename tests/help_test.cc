@@ -10,7 +10,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(Help, EveryCommandShowsAnExample) {
-  for (const char* command : {"train", "eval", "zoo", "data", "bench", "doctor", "launch", "net"}) {
+  for (const char* command :
+       {"train", "eval", "zoo", "data", "bench", "doctor", "launch", "net", "report", "serve"}) {
     const Ran ran = run_convoy({command, "--help"});
     EXPECT_EQ(ran.code, 0) << command;
     EXPECT_THAT(ran.out, HasSubstr(std::string("convoy ") + command)) << command;
