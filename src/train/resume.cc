@@ -1,6 +1,7 @@
 #include "train/resume.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "nn/checkpoint.h"
 
 namespace convoy {
@@ -18,6 +19,8 @@ fs::path find_checkpoint(const std::string& text) {
 }
 
 TrainConfig stored_config(const fs::path& checkpoint) {
+  // A run that is still writing there may remove the checkpoint while it is read.
+  if (const fs::path folder = folder_of(checkpoint); !folder.empty()) FolderLock{folder};
   TrainConfig stored;
   read_toml(stored, read_checkpoint_state(checkpoint).configuration, checkpoint.string());
   return stored;

@@ -13,7 +13,8 @@ namespace convoy {
 // run's folder. Throws DataError.
 std::filesystem::path find_checkpoint(const std::string& text);
 
-// What the run that left the checkpoint was configured with. Throws DataError and ConfigError.
+// What the run that left the checkpoint was configured with. Throws ConfigError, and DataError also
+// where that run is still under way.
 TrainConfig stored_config(const std::filesystem::path& checkpoint);
 
 // The run's folder that a checkpoint lies in: FOLDER/checkpoints/NAME. Empty where it lies
