@@ -148,6 +148,8 @@ int run_program(int argc, const char* const* argv) {
   add_report_command(app);
   add_serve_command(app);
   add_study_command(app);
+  add_runs_command(app);
+  add_export_command(app);
   return run(app, argc, argv);
 }
 

@@ -22,6 +22,8 @@ void add_replay_command(CLI::App& app);
 void add_report_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_study_command(CLI::App& app);
+void add_runs_command(CLI::App& app);
+void add_export_command(CLI::App& app);
 
 // The command stopped because the user asked it to: exit code 130, nothing more to say.
 class Interrupted : public std::exception {

@@ -7,11 +7,11 @@
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/config_flags.h"
+#include "cli/saved_weights.h"
 #include "nn/checkpoint.h"
 #include "train/evaluate.h"
 #include "train/parts.h"
 #include "train/records.h"
-#include "train/resume.h"
 
 namespace convoy {
 namespace {
@@ -33,27 +33,6 @@ constexpr const char* kShared[] = {"data",           "data_root", "model",     "
                                    "classes",        "batch",     "precision", "threads",
                                    "loader_threads", "eval_flip", "eval_shift"};
 
-std::filesystem::path weights_at(const std::string& text) {
-  const std::filesystem::path path(text);
-  if (!std::filesystem::is_directory(path)) return path;
-  const std::filesystem::path final_weights = path / "final.safetensors";
-  return std::filesystem::exists(final_weights) ? final_weights : find_checkpoint(text);
-}
-
-// What the file says of itself, unless flags say otherwise.
-void complete(TrainConfig& config, const std::filesystem::path& path) {
-  if (path.string().ends_with(".state.safetensors"))
-    throw DataError("{}: is the state of training, not weights: give the file without '.state'",
-                    path.string());
-  const CheckpointInfo info = read_checkpoint_info(path);
-  if (config.model.empty()) config.model = info.model;
-  if (config.model.empty())
-    throw ConfigError("{} does not say which network it is of: add --model NAME", path.string());
-  if (config.model != info.model) return;
-  if (config.classes == 0) config.classes = info.classes;
-  if (config.input.empty() && info.input.channels > 0) config.input = info.input.to_string();
-}
-
 // Where the data do not fit what the user never wrote, says where it comes from.
 DataSplit open_fitting(const TrainConfig& config, const TrainConfig& asked,
                        const std::filesystem::path& path) {
@@ -67,7 +46,7 @@ DataSplit open_fitting(const TrainConfig& config, const TrainConfig& asked,
 
 nlohmann::json evaluate_weights(TrainConfig config, const std::filesystem::path& path) {
   const TrainConfig asked = config;
-  complete(config, path);
+  complete_from(config, path);
   const DataSplit split = open_fitting(config, asked, path);
   const std::unique_ptr<Model> model = make_model(config, *split.test);
   load_weights(path, model->network(), model->parameters(), LoadMode::strict);

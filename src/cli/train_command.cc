@@ -109,6 +109,7 @@ void run_simulated(const TrainRequest& request, const WorkerBody& body) {
     own.shared_data = &data;
     own.images_per_s = described.images_per_s[std::size_t(world.transport.rank())];
     own.message_s_per_byte = described.message_s_per_byte;
+    own.load_s = described.load_s[std::size_t(world.transport.rank())];
     body(own, world);
   });
 }
@@ -131,7 +132,7 @@ std::string store_of(const TrainRequest& request) {
 }
 
 void run_train(const Arguments& arguments) {
-  const TrainRequest request = make_request(arguments);
+  TrainRequest request = make_request(arguments);
   if (arguments.print_config) {
     check_config(request.config);
     fmt::print("{}", to_toml(request.config));
@@ -144,6 +145,9 @@ void run_train(const Arguments& arguments) {
   const bool serves = arguments.serve_given->count() > 0;
   const LiveOptions page = parse_serve(arguments.serve);
   std::unique_ptr<LiveServer> server;
+  StoreWriter writer;
+  request.writer = &writer;
+  request.transport = transport_name(ranks);
   const auto body = [&](const TrainRequest& asked, World world) {
     if (serves && world.transport.rank() == 0) server = serve_meanwhile(page, store_of(asked));
     TrainResult own = train(asked, world, interrupt, arguments.json ? stderr : stdout);

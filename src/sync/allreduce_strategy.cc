@@ -27,10 +27,12 @@ void AllReduceStrategy::bucket_ready(const Bucket& bucket) {
 void AllReduceStrategy::send_ready() {
   for (; next_ < plan_.order.size() && plan_.order[next_].bucket < ready_; ++next_) {
     const Slice slice = plan_.order[next_];
-    job_[std::size_t(slice.bucket)] = comm_.post([this, slice](Communicator& communicator) {
-      wire_.sum(communicator, slice.begin,
-                gradients_.subspan(slice.begin, slice.end - slice.begin));
-    });
+    const auto values = gradients_.subspan(slice.begin, slice.end - slice.begin);
+    job_[std::size_t(slice.bucket)] = comm_.post(
+        [this, slice, values](Communicator& communicator) {
+          wire_.sum(communicator, slice.begin, values);
+        },
+        values.size_bytes());
   }
 }
 

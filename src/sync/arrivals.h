@@ -42,6 +42,9 @@ class Arrivals {
   // Once per step, before the step's last collective starts. From any task, but one at a time.
   void stamp(double now_s) { stamps_.push_back(now_s); }
 
+  // What the own clock was found to differ by the last time.
+  const ClockOffset& offset() const { return offset_; }
+
   // What the stamps since the last time say, the same on every rank: a row for each of the group.
   // All ranks call it after the same number of stamps. Aligns the clocks again, and takes them to
   // have drifted evenly in between. Empty for one rank, for no stamps, and where messages have no

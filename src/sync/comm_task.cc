@@ -25,22 +25,27 @@ CommTask::~CommTask() {
   task_.reset();
 }
 
-std::uint64_t CommTask::post(Job job) {
+std::uint64_t CommTask::post(Job job, std::size_t bytes) {
+  CommJob about{.number = ++posted_, .bytes = bytes};
+  if (observer_.load()) about.posted_s = world_.runtime.now_s();
   {
     const std::lock_guard lock(mutex_);
     CHECK(!ending_, "an operation was posted after close()");
-    queue_.push_back(std::move(job));
+    queue_.push_back({std::move(job), about});
   }
   posted_event_->set();
-  return ++posted_;
+  return posted_;
 }
 
 void CommTask::wait(std::uint64_t number) {
+  CommObserver* const observer = done(number) ? nullptr : observer_.load();
+  const double begin_s = observer ? world_.runtime.now_s() : 0;
   while (!done(number)) {
     check();
     completed_event_->wait(kForever);
   }
   check();
+  if (observer) observer->waited(number, begin_s, world_.runtime.now_s());
 }
 
 void CommTask::check() const {
@@ -54,30 +59,40 @@ void CommTask::close(double timeout_s) {
   ending_ = true;
 }
 
+void CommTask::carry_out(Entry& entry, bool failed) {
+  CommObserver* const observer = observer_.load();
+  try {
+    if (observer) entry.about.begin_s = world_.runtime.now_s();
+    if (!failed) entry.job(communicator_);
+    if (observer) {
+      entry.about.end_s = world_.runtime.now_s();
+      observer->carried_out(entry.about);
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+  }
+}
+
 // After a failure the queue is only emptied: the Communicator is spent.
 void CommTask::work() {
   for (;;) {
-    Job job;
+    Entry entry;
     bool failed = false;
     {
       const std::lock_guard lock(mutex_);
       if (queue_.empty() && ending_) return;
       if (!queue_.empty()) {
-        job = std::move(queue_.front());
+        entry = std::move(queue_.front());
         queue_.pop_front();
       }
       failed = failure_ != nullptr;
     }
-    if (!job) {
+    if (!entry.job) {
       posted_event_->wait(kForever);
       continue;
     }
-    try {
-      if (!failed) job(communicator_);
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
-    }
+    carry_out(entry, failed);
     completed_.fetch_add(1);
     completed_event_->set();
   }

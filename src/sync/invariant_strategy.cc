@@ -50,11 +50,13 @@ void InvariantStrategy::end_shard(double share) {
 void InvariantStrategy::end_step(const UpdateRate& rate, std::vector<ArenaRange> moved) {
   CHECK(moved.empty(), "weights moved before their gradients were summed");
   rate_ = rate;
-  job_ = comm_.post([this](Communicator& communicator) {
-    std::vector<std::span<const float>> shards(shards_.begin(),
-                                               shards_.begin() + std::ptrdiff_t(used_));
-    all_reduce_exact(communicator, shards, sum_);
-  });
+  job_ = comm_.post(
+      [this](Communicator& communicator) {
+        std::vector<std::span<const float>> shards(shards_.begin(),
+                                                   shards_.begin() + std::ptrdiff_t(used_));
+        all_reduce_exact(communicator, shards, sum_);
+      },
+      sum_.size() * sizeof(float));
 }
 
 void InvariantStrategy::await(const Bucket&) {

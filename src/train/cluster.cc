@@ -26,7 +26,8 @@ const std::vector<Key>& keys() {
                                        {"local_gb_per_s", 1e-3, 1e6, 5},
                                        {"local_latency_us", 0, 1e9, 1},
                                        {"memory_gb_per_s", 1e-3, 1e6, 10},
-                                       {"message_s_per_gb", 0, 1e6, 0}};
+                                       {"message_s_per_gb", 0, 1e6, 0},
+                                       {"load_ms", 0, 1e6, 0}};
   return all;
 }
 
@@ -40,16 +41,18 @@ const Key& key_named(const ConfigEntry& entry) {
                     nearest(entry.name.substr(0, 100), names));
 }
 
+bool may_be_list(const Key& key) { return key.name == "images_per_s" || key.name == "load_ms"; }
+
 std::vector<double> numbers(const ConfigEntry& entry, const Key& key) {
   std::vector<double> list;
   if (const auto* whole = std::get_if<std::int64_t>(&entry.value)) list = {double(*whole)};
   if (const auto* number = std::get_if<double>(&entry.value)) list = {*number};
   if (const auto* several = std::get_if<std::vector<double>>(&entry.value)) list = *several;
-  bool good = !list.empty() && (list.size() == 1 || key.name == "images_per_s");
+  bool good = !list.empty() && (list.size() == 1 || may_be_list(key));
   for (const double number : list) good = good && number >= key.low && number <= key.high;
   if (!good)
     throw ConfigError("{}: {} must be a number from {} to {}{}", entry.place, key.name, key.low,
-                      key.high, key.name == "images_per_s" ? ", or a list of such" : "");
+                      key.high, may_be_list(key) ? ", or a list of such" : "");
   return list;
 }
 
@@ -72,13 +75,20 @@ TrainingCluster parse_cluster(std::string_view text, const std::string& file) {
   if (int(speeds.size()) != workers)
     throw ConfigError("{}: images_per_s has {} numbers: there are {} workers", file, speeds.size(),
                       workers);
+  std::vector<double> loads = found[9];
+  if (loads.size() == 1) loads.assign(std::size_t(workers), loads.front());
+  if (int(loads.size()) != workers)
+    throw ConfigError("{}: load_ms has {} numbers: there are {} workers", file, loads.size(),
+                      workers);
+  for (double& load : loads) load *= 1e-3;
   TrainingCluster result{
       .cluster = {.ranks = workers,
                   .network = {.latency_s = number(3) * 1e-6, .bytes_per_s = number(2) * 1e9 / 8},
                   .local = {.latency_s = number(6) * 1e-6, .bytes_per_s = number(5) * 1e9},
                   .memory_bytes_per_s = number(7) * 1e9},
       .images_per_s = std::move(speeds),
-      .message_s_per_byte = number(8) * 1e-9};
+      .message_s_per_byte = number(8) * 1e-9,
+      .load_s = std::move(loads)};
   for (int worker = 0; worker < workers; ++worker)
     result.cluster.host_of.push_back(worker / int(number(4)));
   return result;

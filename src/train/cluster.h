@@ -6,6 +6,7 @@
 //   workers_per_host = 1
 //   message_s_per_gb = 0                 # what messages take of a worker's core, by gradients
 //   summed
+//   load_ms = 0                          # to load a batch; or a list
 #pragma once
 
 #include <string>
@@ -20,6 +21,7 @@ struct TrainingCluster {
   Cluster cluster;
   std::vector<double> images_per_s;  // by worker
   double message_s_per_byte = 0;
+  std::vector<double> load_s;  // of a batch, by worker
 };
 
 // Throws ConfigError that names file, line and key.

@@ -193,7 +193,7 @@ std::vector<ConfigField> make_fields() {
        .may_change = true},
       {.name = "store",
        .member = &C::store,
-       .help = "run store, kept with the run's record",
+       .help = "run store that the run is recorded in (none: not at all)",
        .may_change = true},
       {.name = "keep",
        .member = &C::keep,

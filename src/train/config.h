@@ -73,7 +73,7 @@ struct TrainConfig {
   std::string cluster;
 
   std::string out;  // empty: runs/ID
-  std::string store;
+  std::string store = "runs/convoy.db";
   std::int64_t keep = 2;
   std::int64_t checkpoint_every = 1;
   std::int64_t eval_every = 1;

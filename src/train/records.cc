@@ -16,12 +16,13 @@
 #endif
 
 namespace convoy {
-namespace {
 
 std::string host_name() {
   char name[256] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
+
+namespace {
 
 std::string time_text(const char* format) {
   const std::time_t now = std::time_t(unix_time_s());

@@ -13,6 +13,8 @@ namespace convoy {
 
 nlohmann::json history_json(const std::vector<EpochRecord>& history);
 
+std::string host_name();
+
 // The program (commit, compiler, libraries) and the machine (host, CPU, threads).
 nlohmann::json environment_json(int threads);
 

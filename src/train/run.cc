@@ -7,6 +7,7 @@
 #include "train/records.h"
 #include "train/replay.h"
 #include "train/resume.h"
+#include "train/run_rows.h"
 #include "train/setup.h"
 #include "train/summary.h"
 #include "train/trainer.h"
@@ -15,7 +16,7 @@ namespace convoy {
 namespace {
 
 // Trains, and leaves weights, checkpoints and a record that says how it went.
-TrainResult carry_out(RunParts& parts, Trainer& trainer, std::FILE* human) {
+TrainResult carry_out(RunParts& parts, Trainer& trainer, RunEntry& entry, std::FILE* human) {
   const bool leads = parts.workers->leads();
   const int team = threads();
   const auto record = [&](const std::string& state, const nlohmann::json& result) {
@@ -25,18 +26,24 @@ TrainResult carry_out(RunParts& parts, Trainer& trainer, std::FILE* human) {
   try {
     TrainResult result{
         .finished = trainer.run(), .leads = leads, .folder = parts.folder, .answer = {}};
+    entry.recording->finish();
     if (leads) {
       if (result.finished)
         save_weights(parts.folder / "final.safetensors", parts.model->network(),
                      parts.model->parameters());
-      result.answer = make_answer(parts, trainer);
+      result.answer = make_answer(parts, trainer, entry.name);
+      record_end(*entry.recording, result.finished ? "finished" : "interrupted", result.answer, "",
+                 "");
       record(result.finished ? "finished" : "interrupted", result.answer);
       if (result.finished) print_summary(parts, trainer, human);
     }
+    entry.recording->flush();
     parts.workers->close();
     return result;
   } catch (const std::exception& error) {
     const std::string reason = error.what();
+    entry.recording->abandon();
+    record_end(*entry.recording, "failed", nullptr, "", reason);
     try {
       record("failed", {{"error", reason}});
     } catch (const DataError&) {  // the first error is the one to report
@@ -53,7 +60,7 @@ TrainResult already_complete(RunParts& parts, const Trainer& trainer, std::FILE*
                             counted(parts.state.epochs, "epoch")));
     save_weights(parts.folder / "final.safetensors", parts.model->network(),
                  parts.model->parameters());
-    result.answer = make_answer(parts, trainer);
+    result.answer = make_answer(parts, trainer, "");
   }
   parts.workers->close();
   return result;
@@ -69,13 +76,16 @@ TrainResult train(const TrainRequest& request, World world, const InterruptGuard
   parts.folder = parts.workers->spread(parts.folder.string());
   const bool complete = parts.state.epochs >= parts.config.epochs;
   if (leads) print_headline(parts, human);
-  TimeLedger time(world.runtime);
+  TimeLedger time(world.runtime, parts.model->network().nodes().size());
+  RunEntry entry =
+      enter_run(parts, time, complete ? nullptr : request.writer, !request.resume.empty());
   Worker worker({.model = *parts.model,
                  .strategy = *parts.strategy,
                  .runtime = world.runtime,
                  .time = time,
                  .invariant = parts.invariant,
                  .pace = parts.pace.get(),
+                 .recording = entry.recording.get(),
                  .checks_gradients = parts.allreduce || parts.invariant || parts.shares_weights},
                 parts.buckets);
   Trainer trainer(parts.config,
@@ -86,12 +96,15 @@ TrainResult train(const TrainRequest& request, World world, const InterruptGuard
                    .train_loader = *parts.train_loader,
                    .test_loader = *parts.test_loader,
                    .time = time,
+                   .recording = *entry.recording,
+                   .load_s = request.load_s,
                    .train_samples = parts.data->train->whole_size(),
                    .interrupt = interrupt,
                    .save = [&](const RunState& state) { save(parts, state); },
                    .keep_case = [&](const NotFinite& found) { return keep_case(parts, found); }},
                   parts.state, parts.start_name);
-  return complete ? already_complete(parts, trainer, human) : carry_out(parts, trainer, human);
+  return complete ? already_complete(parts, trainer, human)
+                  : carry_out(parts, trainer, entry, human);
 }
 
 }  // namespace convoy

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/store_writer.h"
 #include "train/config.h"
 #include "train/interrupt.h"
 #include "train/parts.h"
@@ -20,11 +21,15 @@ struct TrainRequest {
   std::vector<const ConfigField*> given;  // what flags and file said, as opposed to defaults
   std::string resume;                     // a run's folder or a checkpoint; empty: start afresh
 
+  StoreWriter* writer = nullptr;  // of this process; null: nothing is recorded
+  std::string transport = {};     // what carries messages, for the record
+
   // Where several workers are one process:
   SharedData* shared_data = nullptr;  // the data of all; null: the worker opens its own
   int threads = 0;                    // of each, unless the configuration says; 0: all cores
   double images_per_s = 0;            // of a worker of a simulated cluster; 0: as fast as it is
   double message_s_per_byte = 0;      // what messages take of its core
+  double load_s = 0;                  // what it takes to load a batch
 };
 
 struct TrainResult {

@@ -241,6 +241,7 @@ RunParts make_parts(const TrainRequest& request, World world, std::FILE* human) 
   else if (leads)
     set_start(start_options(parts.config), *parts.data->train, *parts.model);
   spread_start(parts);
+  parts.transport = request.transport;
   make_strategy(parts, world);
   // Messages that are sent after backward keep nobody from computing.
   if (request.images_per_s > 0)

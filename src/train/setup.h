@@ -32,6 +32,7 @@ struct RunParts {
   RunState state;
   std::string start_name;  // of the checkpoint it goes on from; the leading worker's
   std::filesystem::path folder;
+  std::string transport;  // what carries messages
   FolderLock lock;  // on the folder
 
   // How the workers come to the same weights; one of these is the strategy.

@@ -79,7 +79,7 @@ void print_headline(const RunParts& parts, std::FILE* human) {
   std::fflush(human);
 }
 
-nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer) {
+nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer, const std::string& run) {
   const RunState& state = trainer.state();
   nlohmann::json answer = {{"test_accuracy", nullptr},
                            {"test_loss", nullptr},
@@ -92,7 +92,7 @@ nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer) {
                            {"workers", parts.workers->size()},
                            {"servers", 0},
                            {"weights_sha256", parts.model->parameters().sha256()},
-                           {"run", parts.folder.filename().string()},
+                           {"run", run.empty() ? parts.folder.filename().string() : run},
                            {"checkpoint", (parts.folder / "final.safetensors").string()},
                            {"model", parts.config.model},
                            {"data", parts.config.data},

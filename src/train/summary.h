@@ -9,7 +9,8 @@
 namespace convoy {
 
 void print_headline(const RunParts& parts, std::FILE* human);
-nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer);
+// `run` is its name in the store; empty: its folder's.
+nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer, const std::string& run);
 void print_summary(const RunParts& parts, const Trainer& trainer, std::FILE* human);
 
 // "1 epoch", "2,000 epochs".

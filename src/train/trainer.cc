@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "train/run_rows.h"
 #include "train/step_times.h"
 
 namespace convoy {
@@ -42,6 +43,7 @@ Trainer::Trainer(const TrainConfig& config, Parts parts, RunState start,
   if (parts_.workers.size() > 1)
     parts_.workers.comm().run(
         [&](Communicator& communicator) { arrivals_ = std::make_unique<Arrivals>(communicator); });
+  if (arrivals_) parts_.recording.set_clock(arrivals_->offset());
   take_share();
 }
 
@@ -61,10 +63,15 @@ std::vector<int> Trainer::shards_of(int global) const {
 }
 
 bool Trainer::step() {
+  parts_.recording.begin_step(state_.updates + 1);
   const double compute_s = parts_.time.compute_s();
   const std::optional<Batch> batch = parts_.train_loader.next();
+  if (batch && parts_.load_s > 0) parts_.workers.runtime().sleep_s(parts_.load_s);
   parts_.time.charge(Phase::load);
-  if (!batch) return false;
+  if (!batch) {
+    parts_.recording.drop_step();
+    return false;
+  }
   const int global = parts_.train_loader.batch_at(state_.steps);
   const UpdateRate rate{
       .rate = float(learning_rate(schedule_, state_.updates, parts_.train_loader.steps_per_epoch(),
@@ -76,6 +83,11 @@ bool Trainer::step() {
   // Now, since the weights are still those that the step was made with.
   if (parts_.worker.not_finite() && failure_.empty())
     failure_ = describe(*parts_.worker.not_finite());
+  parts_.recording.end_step({.step = rate.update,
+                             .samples = outcome.samples,
+                             .correct = outcome.correct,
+                             .loss_sum = outcome.loss_sum,
+                             .learning_rate = rate.rate});
   own_.add(outcome);
   data_.add(batch->samples);
   images_ += global;
@@ -102,6 +114,7 @@ void Trainer::post_pulse() {
   own_.stop = parts_.interrupt.requested();
   own_.failed = !failure_.empty();
   pulse_.post(own_);
+  parts_.recording.exchange();
   own_ = {};
   last_pulse_ = local_steps_;
   last_pulse_s_ = now_s;
@@ -109,8 +122,10 @@ void Trainer::post_pulse() {
 
 void Trainer::collect_pulse() {
   parts_.time.charge(Phase::other);
+  parts_.recording.wait_for(kNoNode);
   const Pulse pulse = pulse_.collect();
-  parts_.time.charge(Phase::wait);
+  parts_.recording.wait_over();
+  parts_.time.charge(Phase::other);
   if (pulse.failed >= 0) fail();
   learn(pulse);
   show();
@@ -172,6 +187,7 @@ void Trainer::find_plan() {
 }
 
 bool Trainer::run_epoch() {
+  parts_.recording.start_epoch(state_.epochs + 1);
   epoch_start_s_ = parts_.time.wall_s();
   parts_.train_loader.start_epoch(std::uint32_t(state_.epochs), state_.steps);
   while (!interrupted_ && step()) continue;
@@ -244,6 +260,7 @@ void Trainer::finish_epoch(std::optional<Score> test) {
                       record.data.to_string(), duration_text(record.seconds));
   say(text);
   blame();
+  record_epoch(parts_.recording, record, state_.steps, images_per_s());
   state_.history.push_back(record);
   ++state_.epochs;
   state_.steps = 0;
@@ -266,10 +283,11 @@ bool Trainer::run() {
 
 void Trainer::save() {
   parts_.worker.settle();
+  parts_.time.charge(Phase::other);
   merge_buffers();
   state_.seen = state_.steps > 0 ? all_seen().save() : "";
   if (parts_.workers.leads()) parts_.save(state_);
-  parts_.time.charge(Phase::other);
+  parts_.time.charge(Phase::checkpoint);
 }
 
 DataLedger Trainer::all_seen() {
@@ -287,6 +305,8 @@ void Trainer::blame() {
   std::vector<Blame> blames;
   parts_.workers.comm().run(
       [&](Communicator& communicator) { blames = arrivals_->settle(communicator); });
+  parts_.recording.set_clock(arrivals_->offset());
+  record_arrivals(parts_.recording, state_.epochs + 1, blames);
   if (const std::string line = blame_line(blames); !line.empty()) say(line);
 }
 
@@ -308,12 +328,18 @@ void Trainer::fail() {
 }
 
 void Trainer::say(const std::string& line) {
-  if (parts_.workers.leads()) progress_.line(line);
+  if (!parts_.workers.leads()) return;
+  progress_.line(line);
+  parts_.recording.event("note", line);
 }
 
 void Trainer::show() {
   if (!parts_.workers.leads()) return;
   const Outcome& outcome = state_.outcome;
+  record_progress(parts_.recording, {.steps = state_.updates,
+                                     .wall_s = parts_.recording.at_s(),
+                                     .images_per_s = images_per_s(),
+                                     .train_loss = share(outcome.loss_sum, outcome.samples)});
   progress_.step({.epoch = state_.epochs + 1,
                   .epochs = int(config_.epochs),
                   .done = outcome.samples,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "measure/time_ledger.h"
 #include "sync/allreduce_strategy.h"
 #include "sync/arrivals.h"
 #include "train/balance.h"
@@ -19,7 +20,7 @@
 #include "train/interrupt.h"
 #include "train/progress.h"
 #include "train/pulse.h"
-#include "train/time_ledger.h"
+#include "train/recording.h"
 #include "train/worker.h"
 #include "train/workers.h"
 
@@ -66,6 +67,8 @@ class Trainer {
     Loader& train_loader;
     Loader& test_loader;
     TimeLedger& time;
+    Recording& recording;
+    double load_s = 0;  // that a simulated worker takes to load a batch
     std::size_t train_samples = 0;
     const InterruptGuard& interrupt;
     std::function<void(const RunState&)> save;               // a checkpoint; by the leading worker

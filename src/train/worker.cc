@@ -59,22 +59,25 @@ void Worker::set_buckets(std::span<const Bucket> buckets) {
   }
 }
 
-void Worker::make_current(const Bucket& bucket) {
+void Worker::make_current(const Bucket& bucket, NodeId node) {
+  if (parts_.recording) parts_.recording->wait_for(node);
   parts_.strategy.await(bucket);
-  parts_.time.charge(Phase::wait);
+  parts_.time.charge(Phase::communication, node);
   parts_.strategy.apply(bucket);
-  parts_.time.charge(Phase::update);
+  parts_.time.charge(Phase::update, node);
+  if (parts_.recording) parts_.recording->wait_over();
 }
 
 void Worker::settle() {
-  for (const Bucket& bucket : buckets_) make_current(bucket);
+  for (const Bucket& bucket : buckets_) make_current(bucket, kNoNode);
 }
 
 void Worker::before_forward(NodeId node, int samples) {
+  parts_.time.charge(Phase::forward, computed_);
+  computed_ = node;
   if (const int bucket = bucket_of_[std::size_t(node)]; bucket >= 0) {
-    parts_.time.charge(Phase::forward);
     const double start_s = parts_.runtime.now_s();
-    make_current(buckets_[std::size_t(bucket)]);
+    make_current(buckets_[std::size_t(bucket)], node);
     phase_start_s_ += parts_.runtime.now_s() - start_s;  // as if nothing had to be awaited
   }
   if (watching_)
@@ -85,6 +88,7 @@ void Worker::before_forward(NodeId node, int samples) {
 
 void Worker::after_backward(NodeId node, const Batch& batch, int global) {
   if (parts_.pace) parts_.runtime.compute_s(parts_.pace->backward_s(node, batch.size()));
+  parts_.time.charge(Phase::backward, node);
   if (watching_)
     watched_.layers[std::size_t(layer_of_[std::size_t(node)])].ready_s =
         parts_.runtime.now_s() - phase_start_s_;
@@ -122,10 +126,11 @@ Outcome Worker::compute(const Batch& batch, int global, const UpdateRate& rate,
                         std::vector<ArenaRange>* moved) {
   if (watching_) watched_.layers.resize(layers_.size());
   phase_start_s_ = parts_.runtime.now_s();
+  computed_ = 0;
   const Outcome outcome = parts_.model.forward(
       batch, [&](NodeId node) { before_forward(node, batch.size()); }, global);
   if (watching_) watched_.forward_s = parts_.runtime.now_s() - phase_start_s_;
-  parts_.time.charge(Phase::forward);
+  parts_.time.charge(Phase::forward, computed_);
   if (!std::isfinite(outcome.loss_sum)) {
     not_finite_ = NotFinite{"the loss", batch.epoch, batch.samples, global};
     if (!parts_.checks_gradients) return {};  // nobody else waits for gradients

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "measure/time_ledger.h"
 #include "nn/model.h"
 #include "sync/bucket_plan.h"
 #include "sync/invariant_strategy.h"
 #include "sync/strategy.h"
 #include "train/pace.h"
-#include "train/time_ledger.h"
+#include "train/recording.h"
 #include "world/runtime.h"
 
 namespace convoy {
@@ -26,7 +27,7 @@ struct NotFinite {
 
 class Worker {
  public:
-  // All outlive the worker. `invariant` and `pace` may be null.
+  // All outlive the worker. Pointers may be null.
   struct Parts {
     Model& model;
     SyncStrategy& strategy;
@@ -34,6 +35,7 @@ class Worker {
     TimeLedger& time;
     InvariantStrategy* invariant = nullptr;
     const Pace* pace = nullptr;
+    Recording* recording = nullptr;
     bool checks_gradients = true;
   };
   Worker(Parts parts, std::span<const Bucket> buckets);
@@ -59,7 +61,7 @@ class Worker {
   void before_forward(NodeId node, int samples);
   void after_backward(NodeId node, const Batch& batch, int global);
   void check(const Bucket& bucket, const Batch& batch, int global);
-  void make_current(const Bucket& bucket);
+  void make_current(const Bucket& bucket, NodeId node);
 
   Parts parts_;
   std::vector<LayerRange> layers_;
@@ -71,6 +73,7 @@ class Worker {
   std::optional<NotFinite> not_finite_;
   bool watching_ = false;
   double phase_start_s_ = 0;
+  NodeId computed_ = 0;  // the node that forward is at
   StepTimes watched_;
 };
 
