@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/runs_print.h"
+#include "measure/trace.h"
 
 namespace convoy {
 namespace {
@@ -21,6 +22,7 @@ constexpr const char* kExamples = R"(Examples:
   convoy runs diff RUN OTHER                         results, and settings that differ
   convoy runs export RUN --table steps -o steps.csv
   convoy runs export RUN -o run.json                 everything
+  convoy runs trace RUN -o trace.json                for ui.perfetto.dev
   convoy runs delete RUN)";
 
 struct Arguments {
@@ -97,6 +99,11 @@ void write_export(const Arguments& arguments) {
     write_file_atomically(arguments.out, text);
 }
 
+void trace(const Arguments& arguments) {
+  Store store(arguments.store, Access::read);
+  write_file_atomically(arguments.out, trace_text(store, store.find(arguments.runs.at(0))));
+}
+
 void remove(const Arguments& arguments) {
   Store store(arguments.store, Access::write);
   std::vector<RunRow> runs;  // all are found before any is deleted
@@ -161,6 +168,10 @@ void add_runs_command(CLI::App& app) {
       ->check(CLI::IsMember({"csv", "json"}));
   exporting->add_option("-o,--out", arguments->out, "default: standard output")->type_name("FILE");
   exporting->callback([arguments] { write_export(*arguments); });
+  CLI::App* tracing = add_part(*command, *arguments, "trace",
+                               "Sampled steps in Chrome's and Perfetto's format", 1, 1);
+  tracing->add_option("-o,--out", arguments->out, "file to write")->required()->type_name("FILE");
+  tracing->callback([arguments] { trace(*arguments); });
   add_part(*command, *arguments, "delete", "Forget runs; their folders stay", 1, 1000)
       ->callback([arguments] { remove(*arguments); });
   command->require_subcommand(0, 1);

@@ -57,8 +57,11 @@ RecordStatements::RecordStatements(Database& database)
           "operation) DO UPDATE SET count = count + excluded.count, sum_s = sum_s + "
           "excluded.sum_s, least_s = min(least_s, excluded.least_s), most_s = max(most_s, "
           "excluded.most_s), bytes = bytes + excluded.bytes")),
-      wall_(
-          database.prepare("UPDATE ranks SET wall_s = wall_s + ?3 WHERE run = ?1 AND rank = ?2")) {}
+      // The leading worker's process may not have entered the rank yet.
+      wall_(database.prepare(
+          "INSERT INTO ranks (run, rank, role, host, pid, threads, wall_s) VALUES (?1, ?2, "
+          "'worker', '', 0, 0, ?3) ON CONFLICT (run, rank) DO UPDATE SET wall_s = wall_s + "
+          "excluded.wall_s")) {}
 
 void RecordStatements::write(std::int64_t run, const Records& records) {
   for (const StepRecord& r : records.steps)

@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +15,7 @@ namespace convoy {
 namespace {
 
 constexpr auto kPeriod = std::chrono::seconds(1);
+constexpr double kPatience_s = 2;
 // Beyond this, whoever adds writes: a simulation makes records faster than a disk takes them.
 constexpr std::size_t kMostPending = 200'000;
 // While a store cannot be written, older records are kept up to this number.
@@ -39,6 +41,7 @@ StoreWriter::~StoreWriter() { end(); }
 
 void StoreWriter::open(const std::filesystem::path& store, Access access) {
   store_ = std::make_unique<Store>(store, access);
+  store_->database().set_patience_s(kPatience_s);
 }
 
 void StoreWriter::start(std::int64_t run) {
@@ -110,6 +113,11 @@ bool StoreWriter::flush() {
   return !recording() || write();
 }
 
+void StoreWriter::set_patience_s(double seconds) {
+  const std::lock_guard lock(writing_);
+  if (store_) store_->database().set_patience_s(seconds);
+}
+
 bool StoreWriter::end() {
   if (!thread_.joinable()) return true;
   {
@@ -131,6 +139,9 @@ void StoreWriter::work() {
     if (sample_) sample_(pending_);
     lock.unlock();
     flush();
+    timespec used = {};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    cpu_s_ = double(used.tv_sec) + 1e-9 * double(used.tv_nsec);
     lock.lock();
   }
 }

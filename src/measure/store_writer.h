@@ -55,6 +55,9 @@ class StoreWriter {
   void later(std::function<void(Database&)> change);
   // Writes at once what is there, and waits for it. False where that failed: it is kept.
   bool flush();
+  double cpu_s() const { return cpu_s_; }  // that its thread has used
+  // How long to wait for other processes that write; 2 at first.
+  void set_patience_s(double seconds);
   // Writes all that is left and stops. False where something could not be written.
   bool end();
 
@@ -67,6 +70,7 @@ class StoreWriter {
   std::unique_ptr<Store> store_;
   std::unique_ptr<RecordStatements> statements_;
   std::atomic<std::int64_t> run_{0};
+  std::atomic<double> cpu_s_{0};
   std::mutex writing_;  // held while the database is used
   std::mutex mutex_;    // guards what follows
   std::condition_variable wake_;

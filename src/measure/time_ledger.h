@@ -30,6 +30,7 @@ class TimeLedger {
       if (phase == Phase::forward) layers_[std::size_t(node)].forward_s += spent_s;
       if (phase == Phase::backward) layers_[std::size_t(node)].backward_s += spent_s;
     }
+    ++charges_;
     if (watched_) watched_->push_back({phase, node, last_s_, now});
     last_s_ = now;
     carved_s_ = 0;
@@ -62,6 +63,8 @@ class TimeLedger {
   double start_s() const { return start_s_; }  // by the runtime's clock
   double last_s() const { return last_s_; }    // of the last call, by the same
 
+  std::int64_t charges() const { return charges_; }
+
   // Every charge as it comes, while not null. Outlives the watching.
   struct Charge {
     Phase phase;
@@ -92,6 +95,7 @@ class TimeLedger {
   double start_s_;
   double last_s_;
   double carved_s_ = 0;
+  std::int64_t charges_ = 0;
   int epoch_ = 0;
   std::array<double, kPhases> seconds_{};
   std::vector<Sums> fresh_;    // since take(), by epoch; the last is that of the latest add()

@@ -96,7 +96,7 @@ TEST_F(StoreTest, TraceHasSlicesAndArrowsFromWhoCameLast) {
   EXPECT_EQ(arrows, 2);
 }
 
-TEST_F(StoreTest, TraceStaysBelowItsBound) {
+TEST_F(StoreTest, TraceStaysBelowItsBoundSlow) {
   StoreWriter writer;
   writer.begin(path_, some_run("run"), nullptr);
   writer.later([](Database& database) { database.run(kRanks); });

@@ -74,6 +74,9 @@ struct TrainConfig {
 
   std::string out;  // empty: runs/ID
   std::string store = "runs/convoy.db";
+  std::string trace;
+  std::string tensorboard;
+  std::string mllog;
   std::int64_t keep = 2;
   std::int64_t checkpoint_every = 1;
   std::int64_t eval_every = 1;

@@ -58,6 +58,8 @@ AugmentOptions parse_augment(const std::string& text) {
 }  // namespace
 
 void check_config(const TrainConfig& config) {
+  if (!config.trace.empty() && config.store == "none")
+    throw ConfigError("--trace needs the run store: leave --store none away");
   if (config.model.empty())
     throw ConfigError("say which network to train: --model NAME (convoy zoo lists them)");
   if (config.data.empty())

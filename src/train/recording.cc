@@ -7,25 +7,17 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "measure/resources.h"
 
 namespace convoy {
 namespace {
 
 constexpr double kHandOver_s = 0.5;
 constexpr std::int64_t kOld_ns = 1'000'000'000;
-constexpr Tag kSizeTag = 0x3ffd0000, kRecordsTag = kSizeTag + 1;
-constexpr double kTimeout_s = 120;
 // Ranks whose steps are kept in detail, and how many spans of all of them.
 constexpr int kDetailedRanks = 16;
 constexpr std::size_t kMostSpans = 80'000;
-
-// A time and a rank as one number, the larger the later. Good for 100 days and 1024 ranks.
-constexpr int kRankBits = 10;
-std::int64_t arrival_key(double time_s, int rank) {
-  return (std::int64_t(std::max(0.0, 1e9 * time_s)) << kRankBits) | rank;
-}
-double arrival_time_s(std::int64_t key) { return 1e-9 * double(key >> kRankBits); }
-int arrival_rank(std::int64_t key) { return int(key & ((1 << kRankBits) - 1)); }
 
 std::array<std::int64_t, kPhases> phases_ns(const TimeLedger& time) {
   std::array<std::int64_t, kPhases> all;
@@ -39,9 +31,22 @@ Recording::Recording(Workers& workers, TimeLedger& time, StoreWriter* writer,
                      RecordingOptions options)
     : workers_(workers), time_(time), writer_(writer), options_(std::move(options)) {
   workers_.comm().observe(this);
+  constexpr int kTrials = 1000;
+  TimeLedger trial(workers_.runtime());
+  for (int i = 0; i < kTrials; ++i) trial.charge(Phase::other);
+  charge_cost_s_ = trial.wall_s() / kTrials;
+  if (options_.samples_resources && writer_)
+    writer_->every_second(
+        [clock = options_.base_s - options_.start_s, rank = workers_.rank()](Records& records) {
+          ResourceRecord record = sample_resources();
+          record.rank = rank;
+          record.at_s = now_s() + clock;
+          records.resources.push_back(record);
+        });
 }
 
 Recording::~Recording() {
+  if (options_.samples_resources && writer_) writer_->every_second({});
   workers_.comm().observe(nullptr);
   time_.watch(nullptr);
 }
@@ -69,8 +74,11 @@ void Recording::begin_step(std::int64_t step) {
   const bool sampled = is_sampled(step);
   time_.watch(sampled ? &charges_ : nullptr);
   computing_ = true;
-  const std::lock_guard lock(mutex_);
-  sampled_step_ = sampled ? step : 0;
+  {
+    const std::lock_guard lock(mutex_);
+    sampled_step_ = sampled ? step : 0;
+  }
+  cost_s_ += workers_.runtime().now_s() - time_.last_s();
 }
 
 void Recording::end_step(const StepFacts& facts) {
@@ -153,78 +161,6 @@ void Recording::waited(std::uint64_t number, double begin_s, double end_s) {
                     .end_s = end_s});
 }
 
-// On the communicating task.
-void Recording::settle(Communicator& communicator) {
-  Settled settled;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const CommJob& job : jobs_) {
-      settled.numbers.push_back(job.number);
-      settled.latest.push_back(arrival_key(run_time_s(job.posted_s), workers_.rank()));
-    }
-    jobs_.clear();
-  }
-  if (!settled.latest.empty()) communicator.all_reduce(settled.latest, Reduction::max);
-  const std::lock_guard lock(mutex_);
-  settled_.push_back(std::move(settled));
-}
-
-// On the communicating task: what far workers noted, to the leading one.
-void Recording::deliver(Communicator& communicator) {
-  Transport& transport = communicator.transport();
-  const auto bytes_of = [](std::uint64_t& size) {
-    return std::as_writable_bytes(std::span(&size, 1));
-  };
-  if (far()) {
-    Records records;
-    {
-      const std::lock_guard lock(mutex_);
-      std::swap(records, outgoing_);
-    }
-    const std::vector<std::byte> bytes =
-        records.count() > 0 ? records.pack() : std::vector<std::byte>();
-    std::uint64_t size = bytes.size();
-    transport.wait(transport.send(0, kSizeTag, bytes_of(size)), kTimeout_s);
-    if (size > 0) transport.wait(transport.send(0, kRecordsTag, bytes), kTimeout_s);
-  }
-  if (!workers_.leads()) return;
-  for (const int rank : options_.far) {
-    std::uint64_t size = 0;
-    transport.wait(transport.recv(rank, kSizeTag, bytes_of(size)), kTimeout_s);
-    std::vector<std::byte> bytes(size);
-    if (size == 0) continue;
-    transport.wait(transport.recv(rank, kRecordsTag, bytes), kTimeout_s);
-    if (writer_) writer_->add(Records::unpack(bytes));
-  }
-}
-
-void Recording::exchange() {
-  if (workers_.size() == 1) return;
-  if (far()) {
-    hand_over(true);
-    const std::lock_guard lock(mutex_);
-    outgoing_.append(std::exchange(out_, {}));
-  }
-  workers_.comm().post([this](Communicator& communicator) {
-    settle(communicator);
-    if (!options_.far.empty()) deliver(communicator);
-  });
-}
-
-void Recording::finish() {
-  time_.charge(Phase::other);
-  close_step();
-  for (int round = 0; round < 2 && workers_.size() > 1; ++round) {  // the second brings far records
-    exchange();
-    workers_.comm().run([](Communicator&) {});
-    collect();
-  }
-  hand_over(true);
-  if (writer_) writer_->flush();
-  if (workers_.size() > 1)
-    workers_.comm().run([](Communicator& communicator) { communicator.barrier(); });
-}
-
 void Recording::abandon() {
   close_step();
   release_steps(true);
@@ -236,53 +172,6 @@ StepRecord* Recording::recent(std::int64_t step) {
   const std::int64_t place = step - recent_.front().step;
   return place >= 0 && place < std::int64_t(recent_.size()) ? &recent_[std::size_t(place)]
                                                             : nullptr;
-}
-
-void Recording::attribute(const Wait& wait, std::int64_t latest) {
-  const int rank = arrival_rank(latest);
-  if (rank == workers_.rank()) return;
-  const double waited_s =
-      std::clamp(arrival_time_s(latest) - run_time_s(wait.begin_s), 0.0, wait.end_s - wait.begin_s);
-  if (waited_s <= 0) return;
-  time_.move(wait.epoch, Phase::communication, Phase::wait, waited_s);
-  waited_for_[rank] += waited_s;
-  WaitRecord& record = settled_waits_[{wait.epoch, rank, wait.node}];
-  record = {.rank = workers_.rank(),
-            .epoch = wait.epoch,
-            .for_rank = rank,
-            .node = wait.node,
-            .count = record.count + 1,
-            .seconds = record.seconds + waited_s};
-  StepRecord* step = recent(wait.step);
-  if (!step) return;
-  const std::int64_t waited_ns = std::llround(1e9 * waited_s);
-  step->communication_ns -= waited_ns;
-  step->wait_ns += waited_ns;
-  if (waited_ns <= step->longest_wait_ns) return;
-  step->longest_wait_ns = waited_ns;
-  step->wait_rank = rank;
-  step->wait_node = wait.node;
-  step->wait_operation = std::int64_t(wait.number);
-}
-
-// Takes in what the communicating task has settled since the last time.
-void Recording::collect() {
-  std::vector<Settled> settled;
-  {
-    const std::lock_guard lock(mutex_);
-    settled.swap(settled_);
-  }
-  for (const Settled& one : settled) {
-    if (one.numbers.empty()) continue;
-    while (!waits_.empty() && waits_.front().number <= one.numbers.back()) {
-      const Wait& wait = waits_.front();
-      const auto found = std::lower_bound(one.numbers.begin(), one.numbers.end(), wait.number);
-      if (found != one.numbers.end() && *found == wait.number)
-        attribute(wait, one.latest[std::size_t(found - one.numbers.begin())]);
-      waits_.pop_front();
-    }
-  }
-  release_steps(false);
 }
 
 // Steps without open waits are final.
@@ -306,11 +195,26 @@ void Recording::hand_over(bool all) {
       !recent_.empty() && run_time_ns(time_.last_s()) - recent_.front().begin_ns > kOld_ns;
   for (; old && provisional_ < recent_.size(); ++provisional_)
     out_.steps.push_back(recent_[provisional_]);
+  if (far()) sample();
   time_.take(workers_.rank(), steps_, out_);
   steps_ = 0;
   for (const auto& [key, record] : settled_waits_) out_.waits.push_back(record);
   settled_waits_.clear();
   if (writer_ && out_.count() > 0) writer_->add(std::exchange(out_, {}));
+}
+
+// A far worker's process has no writer that would do it.
+void Recording::sample() {
+  if (!options_.samples_resources || time_.last_s() - sampled_s_ < 1) return;
+  sampled_s_ = time_.last_s();
+  ResourceRecord record = sample_resources();
+  record.rank = workers_.rank();
+  record.at_s = at_s();
+  out_.resources.push_back(record);
+}
+
+double Recording::own_cost_s() const {
+  return cost_s_ + charge_cost_s_ * double(time_.charges()) + (writer_ ? writer_->cpu_s() : 0);
 }
 
 void Recording::start_epoch(int epoch) {

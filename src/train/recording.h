@@ -20,6 +20,7 @@
 
 #include "measure/store_writer.h"
 #include "measure/time_ledger.h"
+#include "measure/verdict.h"
 #include "sync/arrivals.h"
 #include "train/workers.h"
 
@@ -35,10 +36,11 @@ struct StepFacts {
 };
 
 struct RecordingOptions {
-  double base_s = 0;       // of earlier sessions
-  double start_s = 0;      // of the run, by worker 0's clock
-  std::set<int> far = {};  // workers that cannot write: the leading one does it for them
-  bool detailed = false;   // more steps than usual in detail
+  double base_s = 0;               // of earlier sessions
+  double start_s = 0;              // of the run, by worker 0's clock
+  std::set<int> far = {};          // workers that cannot write: the leading one does it for them
+  bool detailed = false;           // more steps than usual in detail
+  bool samples_resources = false;  // of this process, by this rank
 };
 
 class Recording final : public CommObserver {
@@ -49,7 +51,10 @@ class Recording final : public CommObserver {
 
   bool recorded() const { return writer_ || far(); }
   // What is to be added to the own clock to get worker 0's.
-  void set_clock(const ClockOffset& offset) { clock_offset_s_ = offset.offset_s; }
+  void set_clock(const ClockOffset& offset) {
+    clock_offset_s_ = offset.offset_s;
+    clock_uncertainty_s_ = offset.uncertainty_s;
+  }
   double at_s() const { return run_time_s(time_.last_s()); }  // of the run
 
   // Around a step, loading included; what follows until the next belongs to it.
@@ -80,8 +85,11 @@ class Recording final : public CommObserver {
   void change(std::function<void(Database&, std::int64_t run)> change);
   void add(Records&& records);  // of this worker, noted by others
 
-  // For whom this worker has waited, in seconds by rank.
-  const std::map<int, double>& waited_for() const { return waited_for_; }
+  // After finish(): what each rank's time went to, in the order of ranks. All workers call it.
+  std::vector<RankTotals> all_totals();
+  // Seconds that this worker's task has spent on its ledger and records so far, and its process's
+  // writer beside it.
+  double own_cost_s() const;
 
   void carried_out(const CommJob& job) override;
   void waited(std::uint64_t number, double begin_s, double end_s) override;
@@ -113,6 +121,7 @@ class Recording final : public CommObserver {
   StepRecord* recent(std::int64_t step);
   void release_steps(bool all);
   void hand_over(bool all);
+  void sample();
   void settle(Communicator& communicator);
   void deliver(Communicator& communicator);
 
@@ -120,7 +129,8 @@ class Recording final : public CommObserver {
   TimeLedger& time_;
   StoreWriter* writer_;
   const RecordingOptions options_;
-  double clock_offset_s_ = 0;
+  std::atomic<double> clock_offset_s_{0};
+  double clock_uncertainty_s_ = 0;
 
   // The step under way.
   std::optional<StepRecord> step_;
@@ -137,6 +147,9 @@ class Recording final : public CommObserver {
   std::map<std::tuple<int, int, NodeId>, WaitRecord> settled_waits_;  // since handed over
   std::map<int, double> waited_for_;
   Records out_;
+  double cost_s_ = 0;         // of its own functions
+  double charge_cost_s_ = 0;  // of one charge
+  double sampled_s_ = 0;      // when resources were sampled last
   double handed_over_s_ = 0;
   std::int64_t events_ = 0;
 

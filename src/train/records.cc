@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "kernels/cpu.h"
+#include "measure/store.h"
 
 #ifndef CONVOY_COMMIT
 #define CONVOY_COMMIT "unknown"
@@ -40,6 +41,10 @@ std::string as_name(const std::string& text) {
 }
 
 }  // namespace
+
+std::string store_path(const TrainConfig& config) {
+  return config.store.empty() ? kDefaultStore : config.store;
+}
 
 nlohmann::json environment_json(int threads) {
   return {{"commit", CONVOY_COMMIT},

@@ -15,6 +15,9 @@ nlohmann::json history_json(const std::vector<EpochRecord>& history);
 
 std::string host_name();
 
+// Where the run is recorded; "none": nowhere.
+std::string store_path(const TrainConfig& config);
+
 // The program (commit, compiler, libraries) and the machine (host, CPU, threads).
 nlohmann::json environment_json(int threads);
 

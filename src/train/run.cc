@@ -27,17 +27,24 @@ TrainResult carry_out(RunParts& parts, Trainer& trainer, RunEntry& entry, std::F
     TrainResult result{
         .finished = trainer.run(), .leads = leads, .folder = parts.folder, .answer = {}};
     entry.recording->finish();
+    const std::vector<RankTotals> totals = entry.recording->all_totals();
+    const std::string sentence = verdict(totals);
+    record_clocks(*entry.recording, totals);
     if (leads) {
       if (result.finished)
         save_weights(parts.folder / "final.safetensors", parts.model->network(),
                      parts.model->parameters());
       result.answer = make_answer(parts, trainer, entry.name);
-      record_end(*entry.recording, result.finished ? "finished" : "interrupted", result.answer, "",
-                 "");
+      result.answer["verdict"] = sentence;
+      record_end(*entry.recording, result.finished ? "finished" : "interrupted", result.answer,
+                 sentence, "");
       record(result.finished ? "finished" : "interrupted", result.answer);
-      if (result.finished) print_summary(parts, trainer, human);
+      entry.recording->flush();
+      if (!parts.config.trace.empty()) write_trace(parts.config, entry.name);
+      if (entry.logs) entry.logs->end(result.finished);
+      if (result.finished)
+        print_summary(parts, trainer, {entry.name, sentence, entry.recording->own_cost_s()}, human);
     }
-    entry.recording->flush();
     parts.workers->close();
     return result;
   } catch (const std::exception& error) {
@@ -97,6 +104,7 @@ TrainResult train(const TrainRequest& request, World world, const InterruptGuard
                    .test_loader = *parts.test_loader,
                    .time = time,
                    .recording = *entry.recording,
+                   .logs = entry.logs.get(),
                    .load_s = request.load_s,
                    .train_samples = parts.data->train->whole_size(),
                    .interrupt = interrupt,

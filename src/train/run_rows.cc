@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
+#include "base/file.h"
 #include "kernels/parallel.h"
+#include "measure/trace.h"
 #include "train/records.h"
 
 namespace convoy {
@@ -76,10 +79,8 @@ void record_ranks(Recording& recording, const std::vector<json>& ranks) {
 RunEntry enter_run(RunParts& parts, TimeLedger& time, StoreWriter* writer, bool resumed) {
   Workers& workers = *parts.workers;
   json entry = nullptr;
-  const std::string& asked = parts.config.store;
-  if (workers.leads() && writer && asked != "none") {
-    const std::filesystem::path store =
-        std::filesystem::absolute(asked.empty() ? kDefaultStore : asked);
+  if (workers.leads() && writer && store_path(parts.config) != "none") {
+    const std::filesystem::path store = std::filesystem::absolute(store_path(parts.config));
     const StoreWriter::Position position{parts.state.updates, parts.state.epochs};
     const auto begun = writer->begin(store, describe(parts), resumed ? &position : nullptr);
     entry = {{"store", store.string()}, {"identity", file_identity(store)},
@@ -87,8 +88,13 @@ RunEntry enter_run(RunParts& parts, TimeLedger& time, StoreWriter* writer, bool 
              {"base_s", begun.wall_s},  {"start_s", time.start_s()}};
   }
   if (workers.size() > 1) entry = json::parse(workers.spread(entry.dump()));
+  auto logs = workers.leads()
+                  ? std::make_unique<RunLogs>(parts.config, parts.data->train->whole_size(),
+                                              parts.data->test->whole_size())
+                  : nullptr;
   if (entry.is_null())
-    return {"", std::make_unique<Recording>(workers, time, nullptr, RecordingOptions{})};
+    return {"", std::make_unique<Recording>(workers, time, nullptr, RecordingOptions{}),
+            std::move(logs)};
   const bool writes =
       writer && writer->join(entry.at("store").get<std::string>(),
                              entry.at("identity").get<std::string>(), entry.at("run"));
@@ -100,11 +106,24 @@ RunEntry enter_run(RunParts& parts, TimeLedger& time, StoreWriter* writer, bool 
     ranks.push_back(json::parse(text));
     if (!ranks.back().at("writes").get<bool>()) options.far.insert(int(ranks.size()) - 1);
   }
+  options.detailed = !parts.config.trace.empty();
+  // Of the ranks in one process, the first one speaks for it.
+  const auto same = [&](const json& rank) {
+    return rank.at("host") == own.at("host") && rank.at("pid") == own.at("pid");
+  };
+  options.samples_resources =
+      parts.config.world == "real" &&
+      std::find_if(ranks.begin(), ranks.end(), same) - ranks.begin() == workers.rank();
   auto recording = std::make_unique<Recording>(workers, time, writes ? writer : nullptr, options);
   record_ranks(*recording, ranks);
   record_layers(*recording, parts.model->network());
   if (resumed) recording->event("resumed", parts.start_name);
-  return {entry.at("name"), std::move(recording)};
+  return {entry.at("name"), std::move(recording), std::move(logs)};
+}
+
+void write_trace(const TrainConfig& config, const std::string& run) {
+  Store store(store_path(config), Access::read);
+  write_file_atomically(config.trace, trace_text(store, store.find(run)));
 }
 
 void record_progress(Recording& recording, const RunProgress& progress) {
@@ -153,6 +172,16 @@ void record_arrivals(Recording& recording, int epoch, const std::vector<Blame>& 
       row.bind(run, epoch, blame.rank, blame.steps, blame.last_share, blame.cost_s, blame.step_s,
                blame.uncertainty_s)
           .run();
+  });
+}
+
+void record_clocks(Recording& recording, const std::vector<RankTotals>& ranks) {
+  recording.change([ranks](Database& database, std::int64_t run) {
+    Statement row = database.prepare(
+        "UPDATE ranks SET clock_offset_s = ?3, clock_uncertainty_s = ?4 WHERE run = ?1 AND rank = "
+        "?2");
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      row.bind(run, i, ranks[i].clock_offset_s, ranks[i].clock_uncertainty_s).run();
   });
 }
 

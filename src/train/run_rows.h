@@ -15,8 +15,12 @@ namespace convoy {
 struct RunEntry {
   std::string name;  // of the run in the store; empty: it is in none
   std::unique_ptr<Recording> recording;
+  std::unique_ptr<RunLogs> logs;  // the leading worker's
 };
 RunEntry enter_run(RunParts& parts, TimeLedger& time, StoreWriter* writer, bool resumed);
+
+// What --trace asks for, once the run is in the store.
+void write_trace(const TrainConfig& config, const std::string& run);
 
 struct RunProgress {
   std::int64_t steps = 0;
@@ -28,6 +32,7 @@ void record_progress(Recording& recording, const RunProgress& progress);
 void record_epoch(Recording& recording, const EpochRecord& record, std::int64_t steps,
                   double images_per_s);
 void record_arrivals(Recording& recording, int epoch, const std::vector<Blame>& blames);
+void record_clocks(Recording& recording, const std::vector<RankTotals>& ranks);
 // `result` is null for a run that failed, for the reason `error`.
 void record_end(Recording& recording, const std::string& state, const nlohmann::json& result,
                 const std::string& verdict, const std::string& error);

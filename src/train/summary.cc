@@ -4,9 +4,13 @@
 
 #include "base/log.h"
 #include "kernels/parallel.h"
+#include "measure/verdict.h"
 #include "train/records.h"
 
 namespace convoy {
+namespace {
+constexpr std::size_t kSparkColumns = 40;
+}  // namespace
 
 std::string counted(std::int64_t number, const char* thing) {
   return fmt::format("{} {}{}", with_commas(std::uint64_t(number)), thing, number == 1 ? "" : "s");
@@ -116,7 +120,8 @@ nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer, const 
   return answer;
 }
 
-void print_summary(const RunParts& parts, const Trainer& trainer, std::FILE* human) {
+void print_summary(const RunParts& parts, const Trainer& trainer, const Findings& findings,
+                   std::FILE* human) {
   const EpochRecord& last = trainer.state().history.back();
   const TimeLedger& time = trainer.time();
   std::vector<std::pair<std::string, std::string>> rows;
@@ -128,7 +133,8 @@ void print_summary(const RunParts& parts, const Trainer& trainer, std::FILE* hum
     rows.push_back({"  flips averaged", fmt::format("{:.2f} %", 100 * *last.test->flip_accuracy)});
   if (last.test && last.test->shift_accuracy)
     rows.push_back({"  and shifts", fmt::format("{:.2f} %", 100 * *last.test->shift_accuracy)});
-  rows.push_back({"train loss", fmt::format("{:.4f}", last.train_loss)});
+  rows.push_back({"train loss", fmt::format("{:.4f}  {}", last.train_loss,
+                                            sparkline(trainer.losses(), kSparkColumns))});
   rows.push_back({"data", last.data.to_string()});
   rows.push_back(
       {"speed", fmt::format("{} images/s", with_commas(std::uint64_t(trainer.images_per_s())))});
@@ -138,8 +144,14 @@ void print_summary(const RunParts& parts, const Trainer& trainer, std::FILE* hum
         {fmt::format("  {}", kPhaseNames[i]),
          fmt::format("{:8.1f} s  {:5.1f} %", time.seconds(Phase(i)),
                      time.wall_s() > 0 ? 100 * time.seconds(Phase(i)) / time.wall_s() : 0.0)});
+  rows.push_back({"  of it measuring",
+                  fmt::format("{:8.1f} s  {:5.1f} %", findings.cost_s,
+                              time.wall_s() > 0 ? 100 * findings.cost_s / time.wall_s() : 0.0)});
   rows.push_back({"weights", (parts.folder / "final.safetensors").string()});
+  if (!findings.run.empty())
+    rows.push_back({"record", fmt::format("{} in {}", findings.run, store_path(parts.config))});
   tell(human, fmt::format("\n{}", summary_table(rows)));
+  if (!findings.verdict.empty()) tell(human, fmt::format("\n  {}\n", findings.verdict));
 }
 
 }  // namespace convoy

@@ -11,7 +11,15 @@ namespace convoy {
 void print_headline(const RunParts& parts, std::FILE* human);
 // `run` is its name in the store; empty: its folder's.
 nlohmann::json make_answer(const RunParts& parts, const Trainer& trainer, const std::string& run);
-void print_summary(const RunParts& parts, const Trainer& trainer, std::FILE* human);
+
+// What a run was found to be, besides its figures.
+struct Findings {
+  std::string run;      // its name in the store; empty: it is in none
+  std::string verdict;  // where the time went, in a sentence
+  double cost_s = 0;    // of measuring
+};
+void print_summary(const RunParts& parts, const Trainer& trainer, const Findings& findings,
+                   std::FILE* human);
 
 // "1 epoch", "2,000 epochs".
 std::string counted(std::int64_t number, const char* thing);

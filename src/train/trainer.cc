@@ -144,6 +144,7 @@ void Trainer::learn(const Pulse& pulse) {
   state_.outcome.correct += pulse.correct;
   state_.outcome.samples += pulse.samples;
   interrupted_ = interrupted_ || pulse.stop;
+  if (pulse.samples > 0) losses_.push_back(pulse.loss_sum / pulse.samples);
   if (local_steps_ >= kWatchedSteps && !planned_) find_plan();
   if (local_steps_ > 1) consider_balance(pulse);
   if (local_steps_ < kWatchedSteps)
@@ -188,6 +189,7 @@ void Trainer::find_plan() {
 
 bool Trainer::run_epoch() {
   parts_.recording.start_epoch(state_.epochs + 1);
+  if (parts_.logs) parts_.logs->start_epoch(state_.epochs + 1);
   epoch_start_s_ = parts_.time.wall_s();
   parts_.train_loader.start_epoch(std::uint32_t(state_.epochs), state_.steps);
   while (!interrupted_ && step()) continue;
@@ -261,6 +263,7 @@ void Trainer::finish_epoch(std::optional<Score> test) {
   say(text);
   blame();
   record_epoch(parts_.recording, record, state_.steps, images_per_s());
+  if (parts_.logs) parts_.logs->epoch(record, state_.updates, images_per_s());
   state_.history.push_back(record);
   ++state_.epochs;
   state_.steps = 0;
@@ -336,6 +339,8 @@ void Trainer::say(const std::string& line) {
 void Trainer::show() {
   if (!parts_.workers.leads()) return;
   const Outcome& outcome = state_.outcome;
+  if (parts_.logs && !losses_.empty())
+    parts_.logs->progress(state_.updates, losses_.back(), images_per_s());
   record_progress(parts_.recording, {.steps = state_.updates,
                                      .wall_s = parts_.recording.at_s(),
                                      .images_per_s = images_per_s(),

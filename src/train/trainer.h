@@ -21,6 +21,7 @@
 #include "train/progress.h"
 #include "train/pulse.h"
 #include "train/recording.h"
+#include "train/run_logs.h"
 #include "train/worker.h"
 #include "train/workers.h"
 
@@ -68,7 +69,8 @@ class Trainer {
     Loader& test_loader;
     TimeLedger& time;
     Recording& recording;
-    double load_s = 0;  // that a simulated worker takes to load a batch
+    RunLogs* logs = nullptr;  // the leading worker's
+    double load_s = 0;        // that a simulated worker takes to load a batch
     std::size_t train_samples = 0;
     const InterruptGuard& interrupt;
     std::function<void(const RunState&)> save;               // a checkpoint; by the leading worker
@@ -84,6 +86,7 @@ class Trainer {
   const TimeLedger& time() const { return parts_.time; }
   double images_per_s() const;  // of training steps in this process, of all workers
   std::span<const int> weights() const { return balance_.weights; }
+  std::span<const double> losses() const { return losses_; }  // of this process, pulse by pulse
 
  private:
   bool step();       // false: the epoch has no more batches
@@ -126,6 +129,7 @@ class Trainer {
   bool planned_ = false;                // how gradients travel
   std::unique_ptr<Arrivals> arrivals_;  // null: alone
   Progress progress_;
+  std::vector<double> losses_;
   std::int64_t images_ = 0;  // trained on by all workers, in this process
   double epoch_start_s_ = 0;
   std::string failure_;  // what is not finite here, and what to do about it
