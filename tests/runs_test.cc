@@ -128,9 +128,37 @@ TEST(Runs, BadStoresAreRefusedInOneLine) {
               HasSubstr("--trace needs the run store"));
 }
 
-// Waits until the file is there: the store is made when training begins.
-void wait_for_file(const std::filesystem::path& path) {
-  while (!std::filesystem::exists(path)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+TEST(RunsSlow, LedgersSumToWallTimeOnEveryTransport) {
+  for (const char* transport : {"inproc", "shm", "zmq"}) {
+    const TemporaryFolder folder;
+    const Ran ran = run_convoy(training({"--out", "a", "--workers", "3", "--transport", transport,
+                                         "--batch-norm", "sync", "--epochs", "4"}),
+                               {.folder = folder.path()});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_LT(ran.answer().at("ledger_error").get<double>(), 1e-3) << transport;
+    const json shown = runs(folder, {"show", "a"});
+    ASSERT_EQ(shown.at("ledger_s").size(), 3u) << transport;
+    const Ran exported = run_convoy({"runs", "export", "a"}, {.folder = folder.path()});
+    const json all = json::parse(exported.out);
+    EXPECT_EQ(all.at("steps").size(), 3 * 12u) << transport;
+    for (const json& rank : all.at("ranks")) {
+      double sum_s = 0;
+      for (const auto& [phase, seconds] :
+           shown.at("ledger_s").at(std::to_string(rank.at("rank").get<int>())).items())
+        sum_s += seconds.get<double>();
+      EXPECT_NEAR(sum_s, rank.at("wall_s").get<double>(), 1e-3 * sum_s) << transport;
+      EXPECT_NE(rank.at("host"), "") << transport;
+    }
+  }
+}
+
+// Waits until the file is there; false where the process ended before.
+bool wait_for_file(const std::filesystem::path& path, pid_t child) {
+  while (!std::filesystem::exists(path)) {
+    if (::waitpid(child, nullptr, WNOHANG) != 0) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
 }
 
 // Killed at any moment, a run leaves a store that is read at once, with all but its last second.
@@ -150,7 +178,7 @@ TEST(RunsSlow, SurviveBeingKilledAtAnyMoment) {
               "--out", (folder / out).c_str(), "--store", store.c_str(), nullptr);
       ::_exit(126);
     }
-    wait_for_file(folder / out / "run.json");
+    ASSERT_TRUE(wait_for_file(folder / out / "run.json", child));
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % (i < 90 ? 300 : 2500)));
     ::kill(child, SIGKILL);
     ::waitpid(child, nullptr, 0);

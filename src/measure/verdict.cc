@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace convoy {
@@ -109,6 +110,15 @@ std::string verdict(std::span<const RankTotals> ranks) {
   return fmt::format("communication is {} of each step{}: {}", percent(communication),
                      wait > kLittle ? fmt::format(" and waiting {}", percent(wait)) : "",
                      communication > kMuch ? "that is the bottleneck" : "computation leads");
+}
+
+double ledger_error(std::span<const RankTotals> ranks) {
+  double worst = 0;
+  for (const RankTotals& rank : ranks) {
+    const double sum_s = std::accumulate(rank.seconds.begin(), rank.seconds.end(), 0.0);
+    if (rank.wall_s > 0) worst = std::max(worst, std::abs(sum_s - rank.wall_s) / rank.wall_s);
+  }
+  return worst;
 }
 
 std::string sparkline(std::span<const double> values, std::size_t width) {

@@ -13,6 +13,7 @@ namespace convoy {
 // The totals of one rank.
 struct RankTotals {
   std::array<double, kPhases> seconds{};
+  double wall_s = 0;     // by the clock
   int waited_rank = -1;                                // for whom it waited longest
   double waited_s = 0;                                 // for that one
   double clock_offset_s = 0, clock_uncertainty_s = 0;  // against worker 0
@@ -22,6 +23,9 @@ struct RankTotals {
 // workers would pay", "waiting for rank 2 is 31 % of each step: rank 2 is the bottleneck (it loads
 // data 10.2 times as long as the others)". Empty where nothing was trained.
 std::string verdict(std::span<const RankTotals> ranks);
+
+// How far a rank's phases are from summing to its wall time, at worst, as a share of it.
+double ledger_error(std::span<const RankTotals> ranks);
 
 // Values as blocks of eight heights, from the least to the largest, at most `width` of them: each
 // the mean of its part. Empty for fewer than two finite values.

@@ -13,7 +13,7 @@
 namespace convoy {
 namespace {
 
-constexpr double kHandOver_s = 0.5;
+constexpr double kHandOver_s = 0.5, kSample_s = 1;
 constexpr std::int64_t kOld_ns = 1'000'000'000;
 // Ranks whose steps are kept in detail, and how many spans of all of them.
 constexpr int kDetailedRanks = 16;
@@ -195,7 +195,7 @@ void Recording::hand_over(bool all) {
       !recent_.empty() && run_time_ns(time_.last_s()) - recent_.front().begin_ns > kOld_ns;
   for (; old && provisional_ < recent_.size(); ++provisional_)
     out_.steps.push_back(recent_[provisional_]);
-  if (far()) sample();
+  if (all || time_.last_s() - sampled_s_ >= kSample_s) sample();
   time_.take(workers_.rank(), steps_, out_);
   steps_ = 0;
   for (const auto& [key, record] : settled_waits_) out_.waits.push_back(record);
@@ -203,10 +203,11 @@ void Recording::hand_over(bool all) {
   if (writer_ && out_.count() > 0) writer_->add(std::exchange(out_, {}));
 }
 
-// A far worker's process has no writer that would do it.
+// Traffic; and resources where the process has no writer that would do it.
 void Recording::sample() {
-  if (!options_.samples_resources || time_.last_s() - sampled_s_ < 1) return;
   sampled_s_ = time_.last_s();
+  if (options_.traffic) options_.traffic->take(at_s(), out_);
+  if (!options_.samples_resources || !far()) return;
   ResourceRecord record = sample_resources();
   record.rank = workers_.rank();
   record.at_s = at_s();

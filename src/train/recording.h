@@ -18,6 +18,7 @@
 #include <tuple>
 #include <vector>
 
+#include "measure/counted_transport.h"
 #include "measure/store_writer.h"
 #include "measure/time_ledger.h"
 #include "measure/verdict.h"
@@ -36,8 +37,9 @@ struct StepFacts {
 };
 
 struct RecordingOptions {
-  double base_s = 0;               // of earlier sessions
-  double start_s = 0;              // of the run, by worker 0's clock
+  CountedTransport* traffic = nullptr;  // what this worker's messages pass through
+  double base_s = 0;                    // of earlier sessions
+  double start_s = 0;                   // of the run, by worker 0's clock
   std::set<int> far = {};          // workers that cannot write: the leading one does it for them
   bool detailed = false;           // more steps than usual in detail
   bool samples_resources = false;  // of this process, by this rank
@@ -149,7 +151,7 @@ class Recording final : public CommObserver {
   Records out_;
   double cost_s_ = 0;         // of its own functions
   double charge_cost_s_ = 0;  // of one charge
-  double sampled_s_ = 0;      // when resources were sampled last
+  double sampled_s_ = 0;      // when resources and traffic were sampled last
   double handed_over_s_ = 0;
   std::int64_t events_ = 0;
 

@@ -142,7 +142,7 @@ void Recording::collect() {
 }
 
 std::vector<RankTotals> Recording::all_totals() {
-  constexpr std::size_t kColumns = kPhases + 4;
+  constexpr std::size_t kColumns = kPhases + 5;
   std::vector<std::int64_t> sums(kColumns * std::size_t(workers_.size()), 0);
   std::int64_t* own = &sums[kColumns * std::size_t(workers_.rank())];
   for (std::size_t i = 0; i < kPhases; ++i) own[i] = std::llround(1e9 * time_.seconds(Phase(i)));
@@ -153,6 +153,7 @@ std::vector<RankTotals> Recording::all_totals() {
   own[kPhases + 1] = std::llround(1e9 * worst.second);
   own[kPhases + 2] = std::llround(1e9 * clock_offset_s_);
   own[kPhases + 3] = std::llround(1e9 * clock_uncertainty_s_);
+  own[kPhases + 4] = std::llround(1e9 * time_.wall_s());
   if (workers_.size() > 1) workers_.sum(sums);
   std::vector<RankTotals> all;
   for (const std::int64_t* row = sums.data(); row != sums.data() + sums.size(); row += kColumns) {
@@ -162,6 +163,7 @@ std::vector<RankTotals> Recording::all_totals() {
     rank.waited_s = 1e-9 * double(row[kPhases + 1]);
     rank.clock_offset_s = 1e-9 * double(row[kPhases + 2]);
     rank.clock_uncertainty_s = 1e-9 * double(row[kPhases + 3]);
+    rank.wall_s = 1e-9 * double(row[kPhases + 4]);
   }
   return all;
 }

@@ -79,6 +79,7 @@ class RecordedRun : public StoreTest {
     Store store(path_, Access::read);
     const RunRow run = store.find("latest");
     EXPECT_EQ(run_state(run), "finished");
+    EXPECT_LT(answer_.at("ledger_error").get<double>(), 1e-3);
     Statement rows = store.database().prepare(
         "SELECT r.rank, r.wall_s, (SELECT sum(seconds) FROM ledger l WHERE l.run = r.run AND "
         "l.rank "
@@ -196,6 +197,23 @@ TEST_F(RecordedRun, ADelayIsBlamedOnWhoCausedIt) {
   // A step's gradients are awaited in the next one, or at the end of the epoch.
   EXPECT_EQ(number("SELECT count(*) FROM steps WHERE run = 2 AND rank = 0 AND wait_rank = 1"), 4);
   EXPECT_GT(number("SELECT min(wait_operation) FROM steps WHERE run = 2 AND rank = 0"), 0);
+}
+
+// Ring all-reduce: a rank sends 2 (N - 1) / N of the gradients in a step, however many ranks.
+TEST_F(RecordedRun, TrafficOfARing) {
+  TrainConfig changed = config();
+  changed.algorithm = "ring";
+  run_simulated(changed, 3);
+  const double gradients = 4 * number("SELECT parameters FROM runs");
+  for (const int rank : {0, 1, 2}) {
+    const double sent = number(fmt::format(
+        "SELECT sum(sent) FROM (SELECT max(sent_bytes) AS sent FROM traffic WHERE rank = "
+        "{} GROUP BY peer)",
+        rank));
+    // Six steps, the weights of the beginning, and little besides.
+    EXPECT_GT(sent, 6 * gradients * 4 / 3);
+    EXPECT_LT(sent, 12 * gradients * 4 / 3);
+  }
 }
 
 TEST_F(RecordedRun, SimulatedRunsAreRecordedTheSameTwice) {

@@ -36,6 +36,7 @@ TrainResult carry_out(RunParts& parts, Trainer& trainer, RunEntry& entry, std::F
                      parts.model->parameters());
       result.answer = make_answer(parts, trainer, entry.name);
       result.answer["verdict"] = sentence;
+      result.answer["ledger_error"] = ledger_error(totals);
       record_end(*entry.recording, result.finished ? "finished" : "interrupted", result.answer,
                  sentence, "");
       record(result.finished ? "finished" : "interrupted", result.answer);
@@ -75,8 +76,10 @@ TrainResult already_complete(RunParts& parts, const Trainer& trainer, std::FILE*
 
 }  // namespace
 
-TrainResult train(const TrainRequest& request, World world, const InterruptGuard& interrupt,
+TrainResult train(const TrainRequest& request, World outer, const InterruptGuard& interrupt,
                   std::FILE* human) {
+  CountedTransport traffic(outer.transport);
+  const World world{outer.runtime, traffic};
   RunParts parts = make_parts(request, world, human);
   const bool leads = parts.workers->leads();
   if (leads) prepare_folder(parts, !request.resume.empty());
@@ -85,7 +88,7 @@ TrainResult train(const TrainRequest& request, World world, const InterruptGuard
   if (leads) print_headline(parts, human);
   TimeLedger time(world.runtime, parts.model->network().nodes().size());
   RunEntry entry =
-      enter_run(parts, time, complete ? nullptr : request.writer, !request.resume.empty());
+      enter_run(parts, time, traffic, complete ? nullptr : request.writer, !request.resume.empty());
   Worker worker({.model = *parts.model,
                  .strategy = *parts.strategy,
                  .runtime = world.runtime,

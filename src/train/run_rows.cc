@@ -76,7 +76,8 @@ void record_ranks(Recording& recording, const std::vector<json>& ranks) {
 
 }  // namespace
 
-RunEntry enter_run(RunParts& parts, TimeLedger& time, StoreWriter* writer, bool resumed) {
+RunEntry enter_run(RunParts& parts, TimeLedger& time, CountedTransport& traffic,
+                   StoreWriter* writer, bool resumed) {
   Workers& workers = *parts.workers;
   json entry = nullptr;
   if (workers.leads() && writer && store_path(parts.config) != "none") {
@@ -101,7 +102,8 @@ RunEntry enter_run(RunParts& parts, TimeLedger& time, StoreWriter* writer, bool 
   const json own = {
       {"host", host_name()}, {"pid", ::getpid()}, {"threads", threads()}, {"writes", writes}};
   std::vector<json> ranks;
-  RecordingOptions options{.base_s = entry.at("base_s"), .start_s = entry.at("start_s")};
+  RecordingOptions options{
+      .traffic = &traffic, .base_s = entry.at("base_s"), .start_s = entry.at("start_s")};
   for (const std::string& text : workers.gather(own.dump())) {
     ranks.push_back(json::parse(text));
     if (!ranks.back().at("writes").get<bool>()) options.far.insert(int(ranks.size()) - 1);

@@ -17,7 +17,8 @@ struct RunEntry {
   std::unique_ptr<Recording> recording;
   std::unique_ptr<RunLogs> logs;  // the leading worker's
 };
-RunEntry enter_run(RunParts& parts, TimeLedger& time, StoreWriter* writer, bool resumed);
+RunEntry enter_run(RunParts& parts, TimeLedger& time, CountedTransport& traffic,
+                   StoreWriter* writer, bool resumed);
 
 // What --trace asks for, once the run is in the store.
 void write_trace(const TrainConfig& config, const std::string& run);
