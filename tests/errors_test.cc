@@ -130,8 +130,9 @@ TEST(Errors, FolderThatCannotBeWritten) {
 // A file size limit fails writes as a full disk does, for root too.
 TEST(Errors, FullDiskLeavesNothingHalfWritten) {
   TemporaryFolder folder;
-  const Ran ran = run_convoy(train(folder, {"--model", "shallow", "--data", kData}),
-                             {.file_limit_bytes = 100'000});
+  const Ran ran =
+      run_convoy(train(folder, {"--model", "shallow", "--data", kData, "--store", "none"}),
+                 {.file_limit_bytes = 100'000});
   EXPECT_EQ(ran.code, 1) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("cannot write"));
   EXPECT_FALSE(folder.has_parts());

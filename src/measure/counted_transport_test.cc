@@ -52,12 +52,15 @@ TEST(CountedTransport, KeepsDeadlinesAndCancelling) {
       EXPECT_THROW(counted.wait(never, 0.01), DeadlineExceeded);
       EXPECT_FALSE(counted.wait_any(std::array{never}, 0.01));
       counted.cancel(never);
+      counted.wait(counted.send(1, 9, std::span(buffer).first(1)), 60);
       EXPECT_EQ(counted.wait(counted.recv(kAnyRank, 8, buffer), 60).rank, 1);
       Records records;
       counted.take(0, records);
       ASSERT_EQ(records.traffic.size(), 1u);
       EXPECT_EQ(records.traffic[0].received_bytes, 5);
+      EXPECT_EQ(records.traffic[0].sent_bytes, 1);
     } else {
+      counted.wait(counted.recv(0, 9, buffer), 60);
       counted.wait(counted.send(0, 8, std::span(buffer).first(5)), 60);
     }
     counted.close(10);

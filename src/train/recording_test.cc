@@ -203,6 +203,7 @@ TEST_F(RecordedRun, ADelayIsBlamedOnWhoCausedIt) {
 TEST_F(RecordedRun, TrafficOfARing) {
   TrainConfig changed = config();
   changed.algorithm = "ring";
+  changed.bucket_mib = 4;  // no all-reduces to time them
   run_simulated(changed, 3);
   const double gradients = 4 * number("SELECT parameters FROM runs");
   for (const int rank : {0, 1, 2}) {
@@ -212,7 +213,7 @@ TEST_F(RecordedRun, TrafficOfARing) {
         rank));
     // Six steps, the weights of the beginning, and little besides.
     EXPECT_GT(sent, 6 * gradients * 4 / 3);
-    EXPECT_LT(sent, 12 * gradients * 4 / 3);
+    EXPECT_LT(sent, 18 * gradients * 4 / 3);
   }
 }
 
