@@ -85,10 +85,10 @@ TrainResult train(const TrainRequest& request, World outer, const InterruptGuard
   if (leads) prepare_folder(parts, !request.resume.empty());
   parts.folder = parts.workers->spread(parts.folder.string());
   const bool complete = parts.state.epochs >= parts.config.epochs;
-  if (leads) print_headline(parts, human);
   TimeLedger time(world.runtime, parts.model->network().nodes().size());
   RunEntry entry =
       enter_run(parts, time, traffic, complete ? nullptr : request.writer, !request.resume.empty());
+  if (leads) print_headline(parts, human);
   Worker worker({.model = *parts.model,
                  .strategy = *parts.strategy,
                  .runtime = world.runtime,
