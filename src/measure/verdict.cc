@@ -10,7 +10,7 @@
 namespace convoy {
 namespace {
 
-constexpr double kLittle = 0.05;  // of a step: not worth a word
+constexpr double kLittle = 0.1;  // of a step: not what holds it up
 constexpr double kMuch = 0.2;
 
 double of(const RankTotals& rank, Phase phase) { return rank.seconds[std::size_t(phase)]; }
