@@ -35,6 +35,7 @@ json server_statistics_json(std::span<const json> servers, const ClientStatistic
     update_s = std::max(update_s, server.at("update_s").get<double>());
   }
   const double training_s = time.training_s();
+  const double idle_s = time.seconds(Phase::wait) + time.seconds(Phase::communication);
   return {{"weight_updates", updates},
           {"time_per_update_ms", updates > 0 ? 1e3 * update_s / double(updates) : 0},
           {"dropped", dropped},
@@ -42,7 +43,7 @@ json server_statistics_json(std::span<const json> servers, const ClientStatistic
           {"lost_workers", lost},
           {"push", client.push.to_json()},
           {"pull", client.pull.to_json()},
-          {"idleness", training_s > 0 ? time.seconds(Phase::wait) / training_s : 0},
+          {"idleness", training_s > 0 ? idle_s / training_s : 0},
           {"staleness", added_histograms(servers)},
           {"worker_0",
            {{"bytes_in", client.traffic.bytes_in},
