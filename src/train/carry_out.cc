@@ -21,7 +21,10 @@ TrainResult carry_out(RunParts& parts, const RunCourse& course, std::FILE* human
         .finished = course.run(), .leads = leads, .folder = parts.folder, .answer = {}};
     Findings findings;
     std::vector<RankTotals> totals;
-    if (entry) {
+    if (entry && !course.together) {
+      entry->recording->abandon();
+      findings.run = entry->name;
+    } else if (entry) {
       entry->recording->finish();
       totals = entry->recording->all_totals();
       record_clocks(*entry->recording, totals);

@@ -14,6 +14,7 @@ struct RunCourse {
   std::function<RunView()> view;  // afterwards; of the leading worker
   std::function<void()> leave;    // before the transport is closed
   RunEntry* entry = nullptr;      // in the store; null: there is none
+  bool together = true;           // all workers end at the same time, and can talk to one another
 };
 
 // Trains, leaves weights and a record that says how it went, and closes the workers' transport.

@@ -255,6 +255,27 @@ TEST_F(RecordedRun, AResumedRunIsOneRun) {
       0);
 }
 
+// Each at its own pace: steps are counted by worker, and nobody waits for the others at the end.
+TEST_F(RecordedRun, WorkersWithServers) {
+  TrainConfig changed = config();
+  changed.sync = "ps";
+  changed.policy = "async";
+  changed.workers = 2;
+  changed.servers = 1;
+  run_real(changed, 3);
+  Store store(path_, Access::read);
+  const RunRow run = store.find("latest");
+  EXPECT_EQ(run.state, "finished");
+  EXPECT_EQ(run.servers, 1);
+  EXPECT_EQ(store.rows("epochs", run.id).size(), 2u);
+  EXPECT_EQ(number("SELECT count(*) FROM steps"), 12);  // two parts of three steps, twice
+  EXPECT_EQ(number("SELECT sum(samples) FROM steps"), 140);
+  EXPECT_GT(number("SELECT sum(count) FROM staleness"), 0);
+  EXPECT_GT(number("SELECT max(sent_bytes) FROM traffic WHERE peer = 2"), 0);
+  EXPECT_NEAR(number("SELECT sum(seconds) FROM ledger WHERE rank = 0"),
+              answer_.at("wall_s").get<double>(), 1e-3 * answer_.at("wall_s").get<double>());
+}
+
 TEST_F(RecordedRun, AFailedRunSaysWhy) {
   TrainConfig changed = config();
   changed.lr = 1e6;

@@ -39,6 +39,7 @@ RunRow describe(const RunParts& parts) {
   run.epochs = config.epochs;
   run.seed = config.seed;
   run.workers = parts.workers->size();
+  run.servers = config.servers;
   run.threads = threads();
   run.parameters = std::int64_t(parts.model->network().parameter_count());
   run.train_samples = std::int64_t(parts.data->train->whole_size());
@@ -174,6 +175,17 @@ void record_arrivals(Recording& recording, int epoch, const std::vector<Blame>& 
       row.bind(run, epoch, blame.rank, blame.steps, blame.last_share, blame.cost_s, blame.step_s,
                blame.uncertainty_s)
           .run();
+  });
+}
+
+void record_staleness(Recording& recording, const json& histograms) {
+  recording.change([histograms](Database& database, std::int64_t run) {
+    Statement row =
+        database.prepare("INSERT OR REPLACE INTO staleness VALUES (?1, -1, ?2, ?3, ?4)");
+    for (std::size_t epoch = 0; epoch < histograms.size(); ++epoch)
+      for (std::size_t behind = 0; behind < histograms[epoch].size(); ++behind)
+        if (const auto count = histograms[epoch][behind].get<std::int64_t>(); count > 0)
+          row.bind(run, epoch + 1, behind, count).run();
   });
 }
 

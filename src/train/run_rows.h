@@ -33,6 +33,8 @@ void record_progress(Recording& recording, const RunProgress& progress);
 void record_epoch(Recording& recording, const EpochRecord& record, std::int64_t steps,
                   double images_per_s);
 void record_arrivals(Recording& recording, int epoch, const std::vector<Blame>& blames);
+// Histograms of all workers' gradients by epoch: how many were so many updates behind.
+void record_staleness(Recording& recording, const nlohmann::json& histograms);
 void record_clocks(Recording& recording, const std::vector<RankTotals>& ranks);
 // `result` is null for a run that failed, for the reason `error`.
 void record_end(Recording& recording, const std::string& state, const nlohmann::json& result,

@@ -86,9 +86,11 @@ TrainResult complete_already(RunParts& parts, std::FILE* human) {
 }  // namespace
 
 TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig& resolved,
-                               World world, const InterruptGuard& interrupt, std::FILE* human) {
+                               World outer, const InterruptGuard& interrupt, std::FILE* human) {
   const int workers = int(resolved.config.workers);
-  if (world.transport.rank() >= workers) return serve(world, workers);
+  if (outer.transport.rank() >= workers) return serve(outer, workers);
+  CountedTransport traffic(outer.transport);
+  const World world{outer.runtime, traffic};
   FirstRanks first(world.transport, workers);
   RunParts parts = make_parts(request, resolved, World{world.runtime, first}, human);
   const bool leads = parts.workers->leads();
@@ -97,10 +99,13 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
   const bool complete = parts.state.epochs >= parts.config.epochs;
   std::optional<ServerJob> job;
   if (!complete) job = make_job(parts, request);
+  TimeLedger time(world.runtime, parts.model->network().nodes().size());
+  RunEntry entry =
+      enter_run(parts, time, traffic, complete ? nullptr : request.writer, !request.resume.empty());
+  entry.recording->start_epoch(parts.state.epochs + 1);
   if (leads) print_headline(parts, human);
   if (leads) start_servers(parts, world.transport, job ? &*job : nullptr);
   if (complete) return complete_already(parts, human);
-  TimeLedger time(world.runtime);
   ServerClient client(world, job->layout, workers);
   ServerStrategy strategy({.client = client,
                            .layout = job->layout,
@@ -113,6 +118,7 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
                  .time = time,
                  .shards = parts.shards.get(),
                  .pace = parts.pace.get(),
+                 .recording = entry.recording.get(),
                  .checks_gradients = true},
                 parts.buckets);
   ServerTrainer trainer(
@@ -126,6 +132,7 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
        .train_loader = *parts.train_loader,
        .test_loader = *parts.test_loader,
        .time = time,
+       .recording = *entry.recording,
        .interrupt = interrupt,
        .optimizer = *parts.optimizer,
        .save = [&](const RunState& state) { save(parts, state); },
@@ -134,7 +141,9 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
   return carry_out(parts,
                    {.run = [&] { return trainer.run(); },
                     .view = [&] { return trainer.view(); },
-                    .leave = [&] { client.leave(); }},
+                    .leave = [&] { client.leave(); },
+                    .entry = &entry,
+                    .together = false},
                    human);
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "train/data_ledger.h"
 #include "train/records.h"
+#include "train/run_rows.h"
 #include "train/server_summary.h"
 
 namespace convoy {
@@ -85,6 +86,7 @@ BatchShare ServerTrainer::share_of_part(std::uint32_t part) const {
 
 // Asks for the next lease before it begins with this one, so that it never waits for it.
 void ServerTrainer::train(const Answer& lease) {
+  parts_.recording.begin_step(first_updates_ + ++steps_);
   result_.stop = parts_.interrupt.requested();
   parts_.client.ask(std::exchange(result_, {}));
   const BatchShare own = share_of_part(lease.part);
@@ -99,6 +101,10 @@ void ServerTrainer::train(const Answer& lease) {
                               .mean_over = int(lease.mean_over),
                               .extra = lease.extra != 0});
   const Outcome outcome = parts_.worker.step(batch, shards, int(lease.mean_over), {});
+  parts_.recording.end_step({.step = first_updates_ + steps_,
+                             .samples = outcome.samples,
+                             .correct = outcome.correct,
+                             .loss_sum = outcome.loss_sum});
   result_.lease = lease.lease;
   result_.loss = in_units(outcome.loss_sum, outcome.samples);
   result_.correct = outcome.correct;
@@ -190,6 +196,8 @@ void ServerTrainer::finish_epoch(const Answer& answer) {
                            evaluation());
   images_ += std::exchange(epoch_images_, 0);
   say(epoch_line(record, config_.epochs, images_per_s()));
+  record_epoch(parts_.recording, record, parts_.job.course.steps(), images_per_s());
+  parts_.recording.start_epoch(record.epoch + 1);
   state_.history.push_back(record);
   ++state_.epochs;
   state_.steps = 0;
@@ -236,6 +244,12 @@ void ServerTrainer::gather_statistics() {
     servers.push_back(nlohmann::json::parse(parts_.client.report(server)));
   statistics_ = server_statistics_json(servers, parts_.client.statistics(), parts_.time);
   state_.updates = first_updates_ + statistics_.at("weight_updates").get<std::int64_t>();
+  record_staleness(parts_.recording, statistics_.at("staleness"));
+  record_progress(parts_.recording,
+                  {.steps = state_.updates,
+                   .wall_s = parts_.recording.at_s(),
+                   .images_per_s = images_per_s(),
+                   .train_loss = state_.history.empty() ? 0 : state_.history.back().train_loss});
 }
 
 std::string ServerTrainer::describe(const NotFinite& found, const Answer& lease) const {

@@ -33,6 +33,7 @@ class ServerTrainer {
     Loader& train_loader;
     Loader& test_loader;
     TimeLedger& time;
+    Recording& recording;
     const InterruptGuard& interrupt;
     Optimizer& optimizer;  // whose state is that of the servers when a checkpoint is written
     std::function<void(const RunState&)> save;               // by the leading worker
@@ -75,6 +76,7 @@ class ServerTrainer {
   double epoch_start_s_ = 0;
   Progress progress_;
   nlohmann::json statistics_;
+  std::int64_t steps_ = 0;  // of this worker, in this process
 };
 
 }  // namespace convoy
