@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "measure/phase.h"
 #include "report/columns.h"
 
 namespace convoy {
@@ -76,9 +77,7 @@ std::optional<std::int64_t> typical_step(Store& store, std::int64_t run) {
 }  // namespace
 
 const std::vector<std::string>& stacked_phases() {
-  static const std::vector<std::string> names = {"load",          "forward",  "backward",
-                                                 "communication", "wait",     "update",
-                                                 "checkpoint",    "evaluate", "other"};
+  static const std::vector<std::string> names(kPhaseNames.begin(), kPhaseNames.end());
   return names;
 }
 

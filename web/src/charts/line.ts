@@ -89,7 +89,7 @@ function axes(options: LineOptions): uPlot.Axis[] {
       size: (self, values) => {
         if (!values?.length) return 40;
         self.ctx.font = font;
-        return Math.ceil(Math.max(...values.map((text) => self.ctx.measureText(text ?? "").width)) / uPlot.pxRatio) + 14;
+        return Math.ceil(Math.max(...values.map((text) => self.ctx.measureText(text ?? "").width))) + 14;
       },
     },
   ];

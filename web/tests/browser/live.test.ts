@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { after, before, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { Folder, launch, open, paintedPixels, programs, run, serve } from "./browser";
+import { Folder, launch, open, paintedPixels, picture, programs, run, serve } from "./browser";
 
 let browser: Browser;
 let address: string;
@@ -66,6 +66,38 @@ test("the stop button asks once more, and then stops the run", async () => {
   await page.locator(".run-list .state.lost").first().waitFor();
   await button.waitFor({ state: "hidden" });
   assert.deepEqual(complaints, []);
+  await page.close();
+});
+
+test("a real training is followed while it runs, and stopped as by Ctrl-C", async () => {
+  const words = ["--model", "shallow", "--data", "synthetic:1x28x28:10:2048", "--epochs", "100000", "--workers", "2", "--threads", "1"];
+  const training = spawn(programs.convoy, ["train", ...words, "--store", folder.file("training.db"), "--out", folder.file("run"), "--serve", "0"], { stdio: ["ignore", "ignore", "pipe"] });
+  const ended = new Promise<number | null>((resolve) => training.once("exit", (code) => resolve(code)));
+  const live = await new Promise<string>((resolve, reject) => {
+    let text = "";
+    training.stderr.on("data", (data: Buffer) => {
+      text += data.toString();
+      const found = /live page: (\S+)/.exec(text);
+      if (found) resolve(found[1]!);
+    });
+    training.once("exit", () => reject(new Error(text)));
+  });
+  const { page, complaints } = await open(browser, live);
+  await page.getByText("2 workers · 1 thread each").waitFor();
+  await page.waitForFunction(() => document.querySelectorAll(".plot canvas").length > 2);
+  const before = await picture(page, "Throughput");
+  await page.waitForFunction((old) => document.querySelectorAll<HTMLCanvasElement>(".plot canvas")[2]!.toDataURL() !== old, before);
+  const metrics = await (await fetch(new URL("/metrics", live))).text();
+  assert.match(metrics, /convoy_images_per_second\{run="run",model="shallow"/);
+  await page.locator("#stop").click();
+  await page.locator("#stop").click();
+  assert.equal(await ended, 130);
+  assert.deepEqual(complaints.filter((line) => !line.includes("ERR_")), []); // the server ended with it
+  run(programs.convoy, "report", "--store", folder.file("training.db"), "-o", folder.file("stopped.html"));
+  const report = await open(browser, `file://${folder.file("stopped.html")}`);
+  await report.page.locator(".run-head .state.interrupted").waitFor();
+  assert.deepEqual(report.complaints, []);
+  await report.page.close();
   await page.close();
 });
 
