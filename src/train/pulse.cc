@@ -12,6 +12,8 @@ namespace convoy {
 namespace {
 
 constexpr double kLossUnit = 1.0 / (1 << 24);
+constexpr double kMostUnits =
+    double(std::int64_t{1} << 48);  // of a step: sums of many stay in range
 constexpr double kNanosecond = 1e-9;
 enum Slot { kLoss, kCorrect, kSamples, kStop, kStepTime, kPerWorker };
 enum WorkerSlot { kFailed, kOwnSamples, kOwnTime, kWorkerSlots };
@@ -19,7 +21,7 @@ enum WorkerSlot { kFailed, kOwnSamples, kOwnTime, kWorkerSlots };
 }  // namespace
 
 void PulseSource::add(const Outcome& outcome) {
-  loss += std::llround(outcome.loss_sum / kLossUnit);
+  loss += std::llround(std::min(outcome.loss_sum / kLossUnit, kMostUnits));
   correct += outcome.correct;
   samples += outcome.samples;
 }
