@@ -10,7 +10,9 @@
 namespace convoy {
 namespace {
 
-constexpr int kBodiesAhead = 2;  // pushes of a worker that may arrive before one is looked at
+// Receives that are posted for pushes of a worker. One, since those of several may end in any order
+// (MPI: a small one before a large one), and the n-th head belongs to the n-th push.
+constexpr int kBodiesAhead = 1;
 
 std::span<const float> floats_of(const std::vector<float>& room, std::uint64_t bytes) {
   return {room.data(), std::size_t(bytes / sizeof(float))};
