@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/error.h"
@@ -58,16 +59,14 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size
 
 AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
   part_ = target_;
-  part_ += fmt::format(".{}.part", ::getpid());
+  part_ += fmt::format(".{}.{}.part", ::getpid(), ::gettid());  // tasks may write the same file
   fd_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) fail("write", target_);
 }
 
 AtomicFile::~AtomicFile() {
-  if (fd_ >= 0) {
-    ::close(fd_);
-    ::unlink(part_.c_str());
-  }
+  if (fd_ >= 0) ::close(fd_);
+  if (!committed_) ::unlink(part_.c_str());
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
@@ -83,10 +82,9 @@ void AtomicFile::write(std::string_view text) { write(std::as_bytes(std::span(te
 
 void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail("write", target_);
-  const int fd = fd_;
-  if (::close(fd) != 0) fail("write", target_);
+  if (::close(std::exchange(fd_, -1)) != 0) fail("write", target_);
   if (::rename(part_.c_str(), target_.c_str()) != 0) fail("rename the finished file to", target_);
-  fd_ = -1;
+  committed_ = true;
   // The rename is durable once the folder is.
   const auto folder =
       target_.has_parent_path() ? target_.parent_path() : std::filesystem::path(".");

@@ -36,6 +36,7 @@ class AtomicFile {
   std::filesystem::path target_;
   std::filesystem::path part_;
   int fd_ = -1;
+  bool committed_ = false;
 };
 
 void write_file_atomically(const std::filesystem::path& target, std::string_view text);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 
 #include "base/error.h"
 
@@ -77,6 +78,31 @@ TEST_F(Files, OnlyUnfinishedFilesAreRemoved) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "whole.12.part"));
 }
 
+TEST_F(Files, TasksOfOneProcessMayWriteTheSameFile) {
+  const fs::path target = folder_ / "a";
+  const auto write_often = [&](char letter) {
+    for (int i = 0; i < 200; ++i) write_file_atomically(target, std::string(1000, letter));
+  };
+  { const std::jthread one(write_often, 'x'), other(write_often, 'y'); }
+  const std::string text = text_of(target);
+  EXPECT_TRUE(text == std::string(1000, 'x') || text == std::string(1000, 'y'));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator{}), 1);
+}
+
+// The number of a closed file may belong to somebody else by then.
+TEST_F(Files, AFileThatCannotBeRenamedIsClosedOnce) {
+  const fs::path target = folder_ / "a";
+  fs::create_directories(target / "in the way");
+  int other = -1;
+  {
+    AtomicFile file(target);
+    file.write("text");
+    EXPECT_THROW(file.commit(), DataError);
+    other = ::dup(0);  // takes the number that commit() has given back
+  }
+  EXPECT_EQ(::close(other), 0);
+}
+
 TEST_F(Files, AtomicFileReplacesOnCommitOnly) {
   const fs::path target = folder_ / "a";
   write_file_atomically(target, "old");
@@ -115,7 +141,8 @@ TEST_F(Files, FullDiskIsAnError) {
   // /dev/full cannot be renamed onto, so write through a link beside the target: the part's own
   // name.
   const fs::path target = folder_ / "a";
-  fs::create_symlink("/dev/full", fmt::format("{}.{}.part", target.string(), ::getpid()));
+  fs::create_symlink("/dev/full",
+                     fmt::format("{}.{}.{}.part", target.string(), ::getpid(), ::gettid()));
   {
     AtomicFile file(target);
     EXPECT_THAT([&] { file.write("text"); },

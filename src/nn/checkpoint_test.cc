@@ -383,7 +383,8 @@ TEST_F(Checkpoints, UnwritableFolderIsNamed) {
 TEST_F(Checkpoints, FailedSaveLeavesTheOldPair) {
   Trained a(1), b(2), loaded(3);
   const fs::path path = save(a);
-  fs::create_symlink("/dev/full", fmt::format("{}.{}.part", state_path(path).string(), ::getpid()));
+  fs::create_symlink(
+      "/dev/full", fmt::format("{}.{}.{}.part", state_path(path).string(), ::getpid(), ::gettid()));
   EXPECT_THROW(save(b), DataError);
   EXPECT_EQ(names().size(), 2u);
   load_checkpoint(path, loaded.network, loaded.parameters, loaded.arenas());
