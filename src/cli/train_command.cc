@@ -147,6 +147,8 @@ void run_train(const Arguments& arguments) {
   }
   const RankOptions ranks = rank_options(request);
   const std::optional<Job> job = job_of_process();
+  // What can be refused before processes are started.
+  if (!job && request.resume.empty() && is_given(request, "workers")) check_config(request.config);
   const InterruptGuard interrupt(!job || job->rank == 0);
   std::optional<TrainResult> result;  // of the leading worker, if that is in this process
   StoreWriter writer;

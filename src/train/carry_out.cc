@@ -1,6 +1,7 @@
 #include "train/carry_out.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "kernels/parallel.h"
 #include "nn/checkpoint.h"
 #include "train/records.h"
@@ -17,6 +18,8 @@ TrainResult carry_out(RunParts& parts, const RunCourse& course, std::FILE* human
   };
   record("running", nullptr);
   try {
+    // Where it cannot be written, say so now.
+    if (leads && entry && !parts.config.trace.empty()) AtomicFile{parts.config.trace};
     TrainResult result{
         .finished = course.run(), .leads = leads, .folder = parts.folder, .answer = {}};
     Findings findings;

@@ -63,6 +63,7 @@ void check_servers(const TrainConfig& config) {
   if (config.sync != "ps") {
     if (config.servers > 0) throw ConfigError("--servers {} needs --sync ps", config.servers);
     if (config.guard) throw ConfigError("--guard needs --sync ps");
+    if (config.policy != "sync") throw ConfigError("--policy {} needs --sync ps", config.policy);
     return;
   }
   if (config.servers < 1) throw ConfigError("--sync ps needs --servers 1 or more");

@@ -1,5 +1,6 @@
 #include "train/server_run.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/error.h"
@@ -22,7 +23,9 @@ TrainResult serve(World world, int workers) {
   return {.finished = true, .leads = false, .folder = {}, .answer = {}};
 }
 
-ServerJob make_job(const RunParts& parts, const TrainRequest& request) {
+// Also makes the number of updates one of this policy and these workers, where the run goes on from
+// one that had others.
+ServerJob make_job(RunParts& parts, const TrainRequest& request) {
   const TrainConfig& config = parts.config;
   const Parameters& parameters = parts.model->parameters();
   const std::size_t buffers = [&] {
@@ -39,6 +42,10 @@ ServerJob make_job(const RunParts& parts, const TrainRequest& request) {
                              .test_steps = parts.test_loader->steps_per_epoch(),
                              .eval_every = config.eval_every,
                              .guard = config.guard};
+  const std::int64_t each =
+      combines(config.policy) ? course.steps() : course.parts_of_epoch();  // updates of an epoch
+  parts.state.updates = parts.state.epochs * each +
+                        parts.state.steps * each / std::max<std::int64_t>(course.steps(), 1);
   const LayoutOptions options{.servers = int(config.servers),
                               .slice_bytes = std::size_t(config.slice_mib * (1 << 20)),
                               .whole_parameters = config.optimizer == "lars",
@@ -47,7 +54,7 @@ ServerJob make_job(const RunParts& parts, const TrainRequest& request) {
           .policy = config.policy,
           .optimizer = optimizer_options(config),
           .schedule = schedule_options(config),
-          .updates_per_epoch = combines(config.policy) ? course.steps() : course.parts_of_epoch(),
+          .updates_per_epoch = each,
           .epochs = int(config.epochs),
           .updates = parts.state.updates,
           .layout = make_layout(parameters.list(), parts.buckets, options),

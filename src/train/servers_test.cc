@@ -219,6 +219,20 @@ TEST_F(Servers, GoOnFromACheckpointWithTheSameBits) {
   EXPECT_NE(constant, expected);
 }
 
+// Four asynchronous workers make about four times the updates of one: the schedule must not end
+// early.
+TEST_F(Servers, GoOnWithFewerWorkersAtTheSamePlaceOfTheSchedule) {
+  TrainConfig alone = config("shallow");
+  alone.epochs = 3;
+  const std::int64_t updates = run(alone, 1).answer.at("steps");
+  TrainConfig served = with_servers("shallow", 1, "async");
+  served.epochs = 1;
+  const TrainResult first = run(served, 4);
+  served.epochs = 3;
+  const TrainResult second = run(served, 1, first.folder.string());
+  EXPECT_EQ(second.answer.at("steps"), updates);
+}
+
 TEST_F(Servers, AreRefusedWhereTheyCannotWork) {
   const auto error = [&](const std::string& policy, int servers = 1, int workers = 2) {
     TrainConfig made = with_servers("shallow", servers, policy);

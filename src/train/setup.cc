@@ -128,6 +128,9 @@ void restore(RunParts& parts, const fs::path& checkpoint) {
   if (parts.state.steps > parts.train_loader->steps_per_epoch())
     throw DataError("{}: it stands at step {} of an epoch of {}: the data have changed",
                     parts.start_name, parts.state.steps, parts.train_loader->steps_per_epoch());
+  // Asynchronous servers make an update for every worker: what counts is the place in the schedule.
+  parts.state.updates =
+      std::int64_t(parts.state.epochs) * parts.train_loader->steps_per_epoch() + parts.state.steps;
 }
 
 // All go on with what worker 0 has, whatever it came from.
