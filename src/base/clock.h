@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 
 namespace convoy {
 
@@ -12,10 +11,8 @@ inline double now_s() {
 }
 
 // Seconds since 1970, UTC: for names and records, never for durations.
-inline std::int64_t unix_time_s() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
+inline double unix_time_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace convoy

@@ -41,7 +41,7 @@ void list(const Arguments& arguments) {
   Store store(arguments.store, Access::read);
   RunFilter filter = arguments.filter;
   if (arguments.workers > 0) filter.workers = arguments.workers;
-  if (arguments.days > 0) filter.since_unix_s = double(unix_time_s()) - 86400 * arguments.days;
+  if (arguments.days > 0) filter.since_unix_s = unix_time_s() - 86400 * arguments.days;
   const std::vector<RunRow> runs = store.list(filter);
   if (!arguments.json) {
     tell(stdout, runs.empty() ? "no such run\n" : run_table(runs));

@@ -1,7 +1,8 @@
 #include "measure/mllog.h"
 
-#include <chrono>
+#include <cstdint>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 
@@ -28,10 +29,9 @@ void MlLog::end(const std::string& key, const nlohmann::json& metadata) {
 
 void MlLog::write(const char* kind, const std::string& key, const nlohmann::json& value,
                   const nlohmann::json& metadata) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
   nlohmann::ordered_json line;
   line["namespace"] = "";
-  line["time_ms"] = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  line["time_ms"] = std::int64_t(1e3 * unix_time_s());
   line["event_type"] = kind;
   line["key"] = key;
   line["value"] = value;

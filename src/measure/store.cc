@@ -187,9 +187,8 @@ nlohmann::json Store::rows(const std::string& table, std::int64_t run) {
 
 std::string run_state(const RunRow& run) {
   if (run.state != "running") return run.state;
-  const bool alive = run.host == this_host()
-                         ? process_lives(run.pid)
-                         : double(unix_time_s()) - run.written_unix_s < kSilence_s;
+  const bool alive = run.host == this_host() ? process_lives(run.pid)
+                                             : unix_time_s() - run.written_unix_s < kSilence_s;
   return alive ? "running" : "lost";
 }
 

@@ -21,10 +21,6 @@ constexpr std::size_t kMostPending = 200'000;
 // While a store cannot be written, older records are kept up to this number.
 constexpr std::size_t kMostKept = 2'000'000;
 
-double exact_unix_time_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 std::string file_identity(const std::filesystem::path& path) {
@@ -161,7 +157,7 @@ bool StoreWriter::write() {
     for (const auto& change : changes) change(database);  // first: records belong to ranks
     statements_->write(run_, records);
     database.prepare("UPDATE runs SET written_unix_s = ?2 WHERE id = ?1")
-        .bind(run_.load(), exact_unix_time_s())
+        .bind(run_.load(), unix_time_s())
         .run();
     transaction.commit();
     complained_ = false;

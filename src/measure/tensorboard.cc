@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstring>
 
 #include "base/clock.h"
@@ -37,9 +36,7 @@ std::string raw(Number value) {
 
 ProtobufWriter new_event() {
   ProtobufWriter event;
-  event.real(
-      1,
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
+  event.real(1, unix_time_s());
   return event;
 }
 
@@ -54,7 +51,7 @@ std::uint32_t crc32c(std::string_view bytes) {
 
 TensorBoardFile::TensorBoardFile(const std::filesystem::path& folder) {
   make_folder(folder);
-  path_ = folder / fmt::format("events.out.tfevents.{}.convoy.{}", unix_time_s(), ::getpid());
+  path_ = folder / fmt::format("events.out.tfevents.{:.0f}.convoy.{}", unix_time_s(), ::getpid());
   file_.open(path_, std::ios::binary | std::ios::app);
   ProtobufWriter event = new_event();
   event.text(3, "brain.Event:2");

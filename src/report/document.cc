@@ -153,7 +153,7 @@ nlohmann::json report_document(Store& store, std::span<const RunRow> runs, doubl
   nlohmann::json list = nlohmann::json::array();
   for (const RunRow& run : runs) list.push_back(run_document(store, run, detail));
   return {{"format", kDocumentFormat},
-          {"generated", iso_time(double(unix_time_s()))},
+          {"generated", iso_time(unix_time_s())},
           {"program", "convoy " CONVOY_VERSION},
           {"runs", std::move(list)}};
 }

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "kernels/parallel.h"
 #include "measure/trace.h"
@@ -15,15 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-double unix_now_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 RunRow describe(const RunParts& parts) {
   const TrainConfig& config = parts.config;
   RunRow run;
   run.name = parts.folder.filename().string();
-  run.started_unix_s = run.written_unix_s = unix_now_s();
+  run.started_unix_s = run.written_unix_s = unix_time_s();
   run.folder = std::filesystem::absolute(parts.folder).string();
   run.host = host_name();
   run.pid = ::getpid();
@@ -202,7 +198,7 @@ void record_clocks(Recording& recording, const std::vector<RankTotals>& ranks) {
 void record_end(Recording& recording, const std::string& state, const json& result,
                 const std::string& verdict, const std::string& error) {
   recording.change([=, text = result.dump(-1, ' ', false, json::error_handler_t::replace),
-                    ended_s = unix_now_s(),
+                    ended_s = unix_time_s(),
                     wall_s = recording.at_s()](Database& database, std::int64_t run) {
     database
         .prepare(
