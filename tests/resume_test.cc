@@ -60,6 +60,7 @@ TEST_P(Resume, InTheMiddleOfAnEpochAfterCtrlC) {
                  {.mark = "parameters", .on_mark = [](pid_t child) { ::kill(child, SIGINT); }});
   ASSERT_EQ(stopped.code, 130) << stopped.err;
   EXPECT_THAT(stopped.err, HasSubstr("convoy train --resume " + out()));
+  EXPECT_EQ(stopped.answer().at("state"), "interrupted");
   EXPECT_FALSE(folder_.has_parts());
   const Ran resumed = run_convoy({"train", "--resume", out(), "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;

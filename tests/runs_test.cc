@@ -44,6 +44,19 @@ std::string said(const TemporaryFolder& folder, const std::vector<std::string>& 
   return ran.err;
 }
 
+TEST(Runs, WrongFiltersAreNamed) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(said(folder, {"runs", "--state", "foo"}, 2), HasSubstr("--state"));
+  EXPECT_THAT(said(folder, {"runs", "--workers", "0"}, 2), HasSubstr("--workers"));
+}
+
+TEST(Runs, AreNotEnteredWhenTheirLogsCannotBeWritten) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(run_convoy(training({"--out", "first"}), {.folder = folder.path()}).code, 0);
+  said(folder, training({"--out", "second", "--tensorboard", "/proc/none"}), 1);
+  EXPECT_EQ(runs(folder).at("runs").size(), 1u);
+}
+
 TEST(Runs, AreListedShownComparedExportedAndDeleted) {
   const TemporaryFolder folder;
   const Ran first = run_convoy(training({"--out", "first"}), {.folder = folder.path()});

@@ -222,5 +222,30 @@ TEST(Workers, OfASimulatedClusterGiveTheSameBitsTwice) {
   EXPECT_EQ(first.answer().at("wall_s"), second.answer().at("wall_s"));
 }
 
+TEST(ServersOfAProgram, GoOnWithOtherWorkers) {
+  TemporaryFolder folder;
+  const std::string out = (folder / "out").string();
+  const Ran begun = run_convoy(
+      with(small_run(out), {"--sync", "ps", "--servers", "1", "--workers", "2", "--epochs", "1"}));
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  const Ran more =
+      run_convoy({"train", "--resume", out, "--workers", "3", "--epochs", "2", "--json"});
+  ASSERT_EQ(more.code, 0) << more.err;
+  EXPECT_EQ(more.answer().at("workers"), 3);
+  EXPECT_EQ(more.answer().at("history").at(1).at("seen"), 260);
+}
+
+TEST(ServersOfAProgram, WrongPoliciesAreRefusedBeforeAnythingStarts) {
+  TemporaryFolder folder;
+  for (const char* policy : {"backup:2", "ssp:-1", "asnyc", "dc:x"}) {
+    const Ran ran =
+        run_convoy(with(small_run((folder / "out").string()),
+                        {"--sync", "ps", "--servers", "1", "--workers", "2", "--policy", policy}));
+    EXPECT_EQ(ran.code, 2) << policy;
+    EXPECT_TRUE(ran.one_line()) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("--policy")) << policy;
+  }
+}
+
 }  // namespace
 }  // namespace convoy

@@ -84,7 +84,7 @@ std::string describe(const CLI::App& app, const CLI::ParseError& error) {
                          nearest(extra, commands), help);
     return fmt::format("unexpected argument '{}' ({})", extra, help);
   }
-  if (!commands.empty() && command.get_subcommands().empty())
+  if (command.get_require_subcommand_min() > 0 && command.get_subcommands().empty())
     return fmt::format("say what to do: {} ({})", fmt::join(commands, ", "), help);
   for (const CLI::Option* option : command.get_options())
     if (option->count() > 1 && option->get_items_expected_max() == 1)

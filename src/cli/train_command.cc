@@ -17,6 +17,7 @@
 #include "train/records.h"
 #include "train/resume.h"
 #include "train/run.h"
+#include "train/setup.h"
 #include "world/job.h"
 #include "world/mpi/mpi_world.h"
 
@@ -67,11 +68,12 @@ bool is_given(const TrainRequest& request, const std::string& name) {
 RankOptions rank_options(const TrainRequest& request) {
   TrainConfig config = request.config;
   bool said = is_given(request, "workers");
-  if (!request.resume.empty() && !job_of_process() && !started_by_mpi()) {
+  const bool in_job = job_of_process() || started_by_mpi();
+  if (!request.resume.empty() && !in_job)
     config = resumed_config(stored_config(find_checkpoint(request.resume)), request.config,
                             request.given);
-    said = true;
-  }
+  // In a job that goes on with a run, only worker 0 looks into the checkpoint, and finds out there.
+  if (!request.resume.empty()) said = !in_job;
   const int servers = config.sync == "ps" ? int(config.servers) : 0;
   return {.size = said ? int(config.workers) + servers : 0,
           .transport = config.transport,
@@ -121,12 +123,12 @@ void run_simulated(const TrainRequest& request, const WorkerBody& body) {
 }
 
 void report(const TrainResult& result, bool json) {
+  if (json) print_answer(result.answer);
   if (!result.finished) {
     tell(stderr, fmt::format("convoy: stopped and saved; go on with: convoy train --resume {}\n",
                              result.folder.string()));
     throw Interrupted();
   }
-  if (json) print_answer(result.answer);
 }
 
 // Where the run is recorded: as asked, or as the run that goes on had it.
@@ -148,7 +150,10 @@ void run_train(const Arguments& arguments) {
   const RankOptions ranks = rank_options(request);
   const std::optional<Job> job = job_of_process();
   // What can be refused before processes are started.
-  if (!job && request.resume.empty() && is_given(request, "workers")) check_config(request.config);
+  if (!job && request.resume.empty() && is_given(request, "workers")) {
+    check_config(request.config);
+    check_workers(request.config);
+  }
   const InterruptGuard interrupt(!job || job->rank == 0);
   std::optional<TrainResult> result;  // of the leading worker, if that is in this process
   StoreWriter writer;

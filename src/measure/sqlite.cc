@@ -73,10 +73,10 @@ Database::Database(const fs::path& path, Access access) : path_(path) {
   if (fs::is_directory(path, ignored))
     throw DataError("{}: a folder, not a run store: choose another --store", path.string());
   int code = open_handle(path, access, "", &handle_);
-  // Beside a store in a folder that may not be written SQLite cannot make the index of its log.
-  // Nobody else can write there either: it may be read as it stands.
-  if ((code & 0xff) == SQLITE_CANTOPEN && access == Access::read &&
-      ::access(path.c_str(), R_OK) == 0) {
+  // Beside a store in a folder that may not be written SQLite cannot make the index of its log, or
+  // may not use the one that is there. It may be read as it stands in the file.
+  const bool unusable_log = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
+  if (unusable_log && access == Access::read && ::access(path.c_str(), R_OK) == 0) {
     sqlite3_close(std::exchange(handle_, nullptr));
     code = open_handle(path, access, "?immutable=1", &handle_);
   }

@@ -40,6 +40,7 @@ TrainResult carry_out(RunParts& parts, const RunCourse& course, std::FILE* human
       const RunView view = course.view();
       const std::string state = result.finished ? "finished" : "interrupted";
       result.answer = make_answer(parts, view, findings.run);
+      result.answer["state"] = state;
       if (entry) {
         result.answer["verdict"] = findings.verdict;
         result.answer["ledger_error"] = ledger_error(totals);

@@ -77,6 +77,11 @@ RunEntry enter_run(RunParts& parts, TimeLedger& time, CountedTransport& traffic,
                    StoreWriter* writer, bool resumed) {
   Workers& workers = *parts.workers;
   json entry = nullptr;
+  // First what may be refused: a run that was entered has begun.
+  auto logs = workers.leads()
+                  ? std::make_unique<RunLogs>(parts.config, parts.data->train->whole_size(),
+                                              parts.data->test->whole_size())
+                  : nullptr;
   if (workers.leads() && writer && store_path(parts.config) != "none") {
     const std::filesystem::path store = std::filesystem::absolute(store_path(parts.config));
     const StoreWriter::Position position{parts.state.updates, parts.state.epochs};
@@ -86,10 +91,6 @@ RunEntry enter_run(RunParts& parts, TimeLedger& time, CountedTransport& traffic,
              {"base_s", begun.wall_s},  {"start_s", time.start_s()}};
   }
   if (workers.size() > 1) entry = json::parse(workers.spread(entry.dump()));
-  auto logs = workers.leads()
-                  ? std::make_unique<RunLogs>(parts.config, parts.data->train->whole_size(),
-                                              parts.data->test->whole_size())
-                  : nullptr;
   if (entry.is_null())
     return {"", std::make_unique<Recording>(workers, time, nullptr, RecordingOptions{}),
             std::move(logs)};

@@ -26,20 +26,6 @@ constexpr int kSetupChannel = 1;
 constexpr double kFirstBucketMiB = 4;
 constexpr double kServerBucketMiB = 0.25;  // about a layer: what is pulled first is used first
 
-void check_workers(const TrainConfig& config) {
-  parse_balance(config.balance, int(config.workers));
-  if (config.workers > config.batch)
-    throw ConfigError(
-        "--workers {} is more than the {} samples of a batch: some would never have "
-        "any; raise --batch, or take fewer workers",
-        config.workers, config.batch);
-  if (config.invariant && config.workers > config.virtual_shards)
-    throw ConfigError(
-        "--workers {} is more than --virtual-shards {}: some would have nothing to do",
-        config.workers, config.virtual_shards);
-  if (config.sync == "ps") make_policy(config.policy, int(config.workers));
-}
-
 // Samples that a worker's network is prepared for: the same number everywhere, since the layout of
 // weights may depend on it.
 int prepared_batch(const TrainConfig& config, std::size_t samples) {
@@ -200,6 +186,20 @@ void make_strategy(RunParts& parts, World world) {
 }
 
 }  // namespace
+
+void check_workers(const TrainConfig& config) {
+  parse_balance(config.balance, int(config.workers));
+  if (config.workers > config.batch)
+    throw ConfigError(
+        "--workers {} is more than the {} samples of a batch: some would never have "
+        "any; raise --batch, or take fewer workers",
+        config.workers, config.batch);
+  if (config.invariant && config.workers > config.virtual_shards)
+    throw ConfigError(
+        "--workers {} is more than --virtual-shards {}: some would have nothing to do",
+        config.workers, config.virtual_shards);
+  if (config.sync == "ps") make_policy(config.policy, int(config.workers));
+}
 
 ResolvedConfig resolve_config(const TrainRequest& request, World world) {
   Workers setup(world, {.channel = kSetupChannel});

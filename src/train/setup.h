@@ -46,6 +46,9 @@ struct RunParts {
   std::unique_ptr<Pace> pace;
 };
 
+// What depends on the number of workers, besides check_config(). Throws ConfigError.
+void check_workers(const TrainConfig& config);
+
 // The configuration that counts, worker 0's, and what it goes on from. All ranks call it, servers
 // included.
 struct ResolvedConfig {

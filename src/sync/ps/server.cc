@@ -186,11 +186,11 @@ void ParameterServer::take_push(Push push) {
   if (!push.head.extra)
     clock = epoch_of(clock) == push.head.epoch ? clock + 1 : clock_at(push.head.epoch, 1);
   const std::int64_t behind = state.version - state.pulled[worker];
-  statistics_.see_staleness(push.head.epoch, behind);
   using Verdict = ConsistencyPolicy::Verdict;
   // A gradient of weights that were given up since is worth nothing.
   const Verdict verdict =
       push.head.generation == generation_ ? policy_->receive(behind) : Verdict::drop;
+  if (verdict != Verdict::drop) statistics_.see_staleness(push.head.epoch, behind);
   if (push.head.extra && verdict != Verdict::drop) {
     update_by_all(state, {&push, 1});
     return answer(state, push.worker, push.arrived_s);
