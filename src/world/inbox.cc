@@ -1,8 +1,15 @@
 #include "world/inbox.h"
 
 #include <cstring>
+#include <utility>
 
 namespace convoy {
+namespace {
+
+constexpr std::size_t kWorthKeeping = 64 << 10;
+constexpr std::size_t kMostSpare = 64 << 20;  // bytes
+
+}  // namespace
 
 Ticket Inbox::recv(int from, Tag tag, std::span<std::byte> buffer) {
   const Matcher::Posted posted = matcher_.open_recv(from, tag, buffer);
@@ -20,7 +27,7 @@ Inbox::Arrival Inbox::begin(int from, Tag tag, std::size_t bytes) {
   const Arrival arrival = add({.from = from, .tag = tag, .bytes = bytes});
   Message& message = messages_[arrival];
   if (!message.matched) {
-    message.kept = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    message.kept = take_memory(bytes);
     if (kept_.empty()) kept_.resize(matcher_.size());
     kept_[from] += bytes;
   }
@@ -40,8 +47,7 @@ Inbox::Arrival Inbox::add(Message message) {
   }
   const Arrival arrival = free_.back();
   free_.pop_back();
-  if (const auto ticket =
-          matcher_.arrive(message.from, message.tag, message.bytes, arrival)) {
+  if (const auto ticket = matcher_.arrive(message.from, message.tag, message.bytes, arrival)) {
     message.ticket = *ticket;
     message.matched = true;
   }
@@ -75,8 +81,26 @@ void Inbox::abandon(Arrival arrival) {
 void Inbox::free(Arrival arrival) {
   Message& message = messages_[arrival];
   if (message.kept) kept_[message.from] -= message.bytes;
+  if (message.kept && message.bytes >= kWorthKeeping &&
+      spare_bytes_ + message.bytes <= kMostSpare) {
+    spare_bytes_ += message.bytes;
+    spare_.push_back({message.bytes, std::move(message.kept)});
+  }
   message.kept.reset();
   free_.push_back(arrival);
+}
+
+// Messages tend to come in one size.
+std::unique_ptr<std::byte[]> Inbox::take_memory(std::size_t bytes) {
+  for (Spare& spare : spare_)
+    if (spare.bytes == bytes) {
+      std::unique_ptr<std::byte[]> memory = std::move(spare.memory);
+      spare_bytes_ -= bytes;
+      spare = std::move(spare_.back());
+      spare_.pop_back();
+      return memory;
+    }
+  return std::make_unique_for_overwrite<std::byte[]>(bytes);
 }
 
 }  // namespace convoy

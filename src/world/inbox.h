@@ -52,16 +52,24 @@ class Inbox {
     bool announced = false;
     std::unique_ptr<std::byte[]> kept{};  // if it came before its receive
   };
+  struct Spare {
+    std::size_t bytes = 0;
+    std::unique_ptr<std::byte[]> memory{};
+  };
 
   Arrival add(Message message);
 
   void free(Arrival arrival);
+  std::unique_ptr<std::byte[]> take_memory(std::size_t bytes);
 
   Matcher matcher_;
   std::vector<Message> messages_;
   std::vector<Arrival> free_;
   std::vector<Arrival> wanted_;
   std::vector<std::size_t> kept_;  // bytes, by rank
+  // Memory of large messages that were kept: new pages cost more than the bytes that go into them.
+  std::vector<Spare> spare_;
+  std::size_t spare_bytes_ = 0;
 };
 
 }  // namespace convoy
