@@ -117,6 +117,18 @@ void Parameters::import_to(std::span<float> arena, const Parameter& parameter,
       plain.data(), arena.data() + parameter.begin);
 }
 
+std::vector<std::uint32_t> Parameters::padding() const {
+  std::vector<float> stored(size_), ones;
+  for (const Parameter& parameter : parameters_) {
+    ones.assign(parameter.spec.count(), 1.0f);
+    import_to(stored, parameter, ones);
+  }
+  std::vector<std::uint32_t> places;
+  for (std::size_t i = 0; i < size_; ++i)
+    if (stored[i] == 0) places.push_back(std::uint32_t(i));
+  return places;
+}
+
 void Parameters::initialize(const Network& network, std::uint64_t seed) {
   std::vector<float> plain;
   for (const Parameter& parameter : parameters_) {

@@ -74,6 +74,10 @@ class Parameters {
   void import_to(std::span<float> arena, const Parameter& parameter,
                  std::span<const float> plain) const;
 
+  // Places of the arena, ascending, where no number of a parameter is stored: zeros that stay so as
+  // long as their gradients are.
+  std::vector<std::uint32_t> padding() const;
+
   // He's initialisation for convolutions, PyTorch's default for dense layers, 1 and 0 for norms; by
   // Philox, so that a seed gives the same plain numbers whatever the stored layout.
   void initialize(const Network& network, std::uint64_t seed);

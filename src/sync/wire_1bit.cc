@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "sync/wire_parts.h"
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t kBlock = 256;
 constexpr std::size_t kMeans = 2;  // words before a block's signs: of the positive, of the negative
+constexpr std::size_t kBlockWords = kMeans + kBlock / 32;
 
 std::size_t sign_words(std::size_t count) { return (count + 31) / 32; }
 
@@ -77,22 +79,28 @@ void encode_block(Block& block, std::size_t count, std::uint32_t* message) {
   }
 }
 
-void add_block(Block& sums, std::size_t count, const std::uint32_t* message) {
-  const __m256 ups = _mm256_set1_ps(std::bit_cast<float>(message[0]));
-  const __m256 downs = _mm256_set1_ps(std::bit_cast<float>(message[1]));
-  for (std::size_t i = 0; i < count; i += 8) {
-    const __m256 is_negative = lanes_of(message[kMeans + i / 32] >> (i % 32));
+float mean_of(std::uint32_t word) { return std::bit_cast<float>(word); }
+
+// Adds values `from` to `from + count` of a block.
+void add_block(const std::uint32_t* message, std::size_t from, std::size_t count, float factor,
+               float* sums) {
+  const float up = factor * mean_of(message[0]), down = factor * mean_of(message[1]);
+  const __m256 ups = _mm256_set1_ps(up), downs = _mm256_set1_ps(down);
+  const std::uint32_t* const signs = message + kMeans;
+  std::size_t i = 0;
+  for (; i < count && (from + i) % 8 != 0; ++i)
+    sums[i] += signs[(from + i) / 32] >> ((from + i) % 32) & 1 ? down : up;
+  for (; i + 8 <= count; i += 8) {
+    const __m256 is_negative = lanes_of(signs[(from + i) / 32] >> ((from + i) % 32));
     const __m256 said = _mm256_blendv_ps(ups, downs, is_negative);
-    _mm256_store_ps(sums.values + i, _mm256_add_ps(_mm256_load_ps(sums.values + i), said));
+    _mm256_storeu_ps(sums + i, _mm256_add_ps(_mm256_loadu_ps(sums + i), said));
   }
+  for (; i < count; ++i) sums[i] += signs[(from + i) / 32] >> ((from + i) % 32) & 1 ? down : up;
 }
 
-class OneBitFormat final : public GatheringFormat {
+class OneBitCode final : public WireCode {
  public:
-  using GatheringFormat::GatheringFormat;
-
- private:
-  std::size_t message_words(std::size_t count) const override {
+  std::size_t words(std::size_t count) const override {
     return (count + kBlock - 1) / kBlock * kMeans + sign_words(count);
   }
 
@@ -110,25 +118,28 @@ class OneBitFormat final : public GatheringFormat {
     }
   }
 
-  void decode(std::span<const std::uint32_t> messages, int ranks, std::span<float> sum) override {
-    const std::size_t words = messages.size() / std::size_t(ranks);
-    Block block;
-    const std::uint32_t* in = messages.data();
-    for (std::size_t begin = 0; begin < sum.size(); begin += kBlock) {
-      const std::size_t count = std::min(kBlock, sum.size() - begin);
-      std::fill_n(block.values, 32 * sign_words(count), 0.0f);
-      for (std::size_t rank = 0; rank < std::size_t(ranks); ++rank)
-        add_block(block, count, in + rank * words);
-      std::copy_n(block.values, count, sum.data() + begin);
-      in += kMeans + sign_words(count);
+  std::string fault(std::span<const std::uint32_t> message, std::size_t count) const override {
+    for (std::size_t begin = 0; begin < count; begin += kBlock) {
+      const std::uint32_t* means = message.data() + begin / kBlock * kBlockWords;
+      if (!std::isfinite(mean_of(means[0])) || !std::isfinite(mean_of(means[1])))
+        return "numbers which are not finite";
+    }
+    return {};
+  }
+
+  void add(std::span<const std::uint32_t> message, std::size_t at, float factor,
+           std::span<float> sum) const override {
+    for (std::size_t done = 0; done < sum.size();) {
+      const std::size_t block = (at + done) / kBlock, from = (at + done) % kBlock;
+      const std::size_t count = std::min(kBlock - from, sum.size() - done);
+      add_block(message.data() + block * kBlockWords, from, count, factor, sum.data() + done);
+      done += count;
     }
   }
 };
 
 }  // namespace
 
-std::unique_ptr<WireFormat> make_wire_1bit(std::size_t arena_size) {
-  return std::make_unique<OneBitFormat>(arena_size);
-}
+std::unique_ptr<WireCode> make_code_1bit() { return std::make_unique<OneBitCode>(); }
 
 }  // namespace convoy

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,6 +36,9 @@ class WireFormat {
 
   // What a rank sends for a range of so many values: payload, by a ring, rounded up.
   virtual std::size_t wire_bytes(std::size_t count, int ranks) const = 0;
+
+  // Places of the arena, ascending, that are zero on every rank and must be so after a sum.
+  virtual void keep_zero(std::vector<std::uint32_t> places) { static_cast<void>(places); }
 
   // What is still to be sent, for every value of the arena; empty where nothing is fed back. To go
   // on from a checkpoint, write there what was read there.

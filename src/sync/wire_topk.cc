@@ -4,6 +4,7 @@
 // They are found exactly. A sample tells a magnitude that a few more values than needed are likely
 // to have; one pass collects those, and among them the largest are chosen. Where they turn out to
 // be too few, all values are candidates.
+#include <fmt/format.h>
 #include <immintrin.h>
 
 #include <algorithm>
@@ -23,21 +24,13 @@ constexpr std::size_t kStride = 61;
 // Magnitudes are ordered as their bits are.
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffff; }
 
-class TopkFormat final : public GatheringFormat {
+class TopkCode final : public WireCode {
  public:
-  TopkFormat(std::size_t arena_size, double share) : GatheringFormat(arena_size), share_(share) {}
+  explicit TopkCode(double share) : share_(share) {}
 
- private:
-  struct Candidate {
-    std::uint32_t magnitude, place;
-  };
+  std::size_t words(std::size_t count) const override { return 2 * kept(count); }
 
-  std::size_t kept(std::size_t count) const {
-    return std::clamp<std::size_t>(std::size_t(std::ceil(share_ * double(count))), 1, count);
-  }
-  std::size_t message_words(std::size_t count) const override { return 2 * kept(count); }
-
-  // The message is the places, then the values.
+  // The message is the places, in ascending order, then the values.
   void encode(std::span<const float> values, std::span<float> residual,
               std::span<std::uint32_t> message) override {
     CHECK(values.size() <= 0xffffffff, "a range of {} values: places have 32 bits", values.size());
@@ -51,16 +44,35 @@ class TopkFormat final : public GatheringFormat {
     }
   }
 
-  void decode(std::span<const std::uint32_t> messages, int ranks, std::span<float> sum) override {
-    std::fill(sum.begin(), sum.end(), 0.0f);
-    const std::size_t k = messages.size() / std::size_t(ranks) / 2;
-    for (std::size_t rank = 0; rank < std::size_t(ranks); ++rank) {
-      const std::span message = messages.subspan(2 * k * rank, 2 * k);
-      for (std::size_t i = 0; i < k; ++i) {
-        CHECK(message[i] < sum.size(), "place {} of {} values", message[i], sum.size());
-        sum[message[i]] += std::bit_cast<float>(message[k + i]);
-      }
+  std::string fault(std::span<const std::uint32_t> message, std::size_t count) const override {
+    const std::size_t k = message.size() / 2;
+    for (std::size_t i = 0; i < k; ++i) {
+      if (message[i] >= count || (i > 0 && message[i] <= message[i - 1]))
+        return fmt::format("place {} after {}, of {}", message[i], i > 0 ? message[i - 1] : 0,
+                           count);
+      if (!std::isfinite(std::bit_cast<float>(message[k + i])))
+        return "numbers which are not finite";
     }
+    return {};
+  }
+
+  void add(std::span<const std::uint32_t> message, std::size_t at, float factor,
+           std::span<float> sum) const override {
+    const std::size_t k = message.size() / 2;
+    const auto places = message.first(k);
+    for (std::size_t i =
+             std::size_t(std::lower_bound(places.begin(), places.end(), at) - places.begin());
+         i < k && places[i] < at + sum.size(); ++i)
+      sum[places[i] - at] += factor * std::bit_cast<float>(message[k + i]);
+  }
+
+ private:
+  struct Candidate {
+    std::uint32_t magnitude, place;
+  };
+
+  std::size_t kept(std::size_t count) const {
+    return std::clamp<std::size_t>(std::size_t(std::ceil(share_ * double(count))), 1, count);
   }
 
   // A magnitude that `k` values are likely to reach.
@@ -94,15 +106,22 @@ class TopkFormat final : public GatheringFormat {
     candidates_.push_back({magnitude(values[place]), std::uint32_t(place)});
   }
 
+  // The candidates lie in the order of places, and so do those that are taken.
   void select(std::span<const float> values, std::span<std::uint32_t> places) {
     collect(values, guess(values, places.size()));
     if (candidates_.size() < places.size()) collect(values, 0);
-    std::nth_element(candidates_.begin(), candidates_.begin() + std::ssize(places),
-                     candidates_.end(), [](const Candidate& a, const Candidate& b) {
-                       return a.magnitude != b.magnitude ? a.magnitude > b.magnitude
-                                                         : a.place < b.place;
-                     });
-    for (std::size_t i = 0; i < places.size(); ++i) places[i] = candidates_[i].place;
+    sample_.clear();
+    for (const Candidate& candidate : candidates_) sample_.push_back(candidate.magnitude);
+    const auto last = sample_.begin() + std::ssize(places) - 1;
+    std::nth_element(sample_.begin(), last, sample_.end(), std::greater<>());
+    const std::uint32_t least = *last;
+    std::ptrdiff_t equals =
+        std::ssize(places) -
+        std::count_if(sample_.begin(), last, [&](std::uint32_t some) { return some > least; });
+    auto place = places.begin();
+    for (const Candidate& candidate : candidates_)
+      if (candidate.magnitude > least || (candidate.magnitude == least && equals-- > 0))
+        *place++ = candidate.place;
   }
 
   double share_;
@@ -112,8 +131,6 @@ class TopkFormat final : public GatheringFormat {
 
 }  // namespace
 
-std::unique_ptr<WireFormat> make_wire_topk(std::size_t arena_size, double share) {
-  return std::make_unique<TopkFormat>(arena_size, share);
-}
+std::unique_ptr<WireCode> make_code_topk(double share) { return std::make_unique<TopkCode>(share); }
 
 }  // namespace convoy

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/shape.h"
+#include "sync/wire_code.h"
 #include "train/config.h"
 
 namespace convoy {
@@ -78,8 +79,7 @@ void check_servers(const TrainConfig& config) {
         "--balance away");
   if (!config.lookahead.empty())
     throw ConfigError("--lookahead is for workers that move the weights themselves: leave it away");
-  if (config.wire != "f32")
-    throw ConfigError("--wire {} is for all-reduce: servers take f32", config.wire);
+  make_wire_code(config.wire);  // throws where it is none
 }
 
 }  // namespace
@@ -112,6 +112,10 @@ void check_config(const TrainConfig& config) {
     throw ConfigError(
         "--read part gives every worker the same number of samples: leave --invariant and "
         "--balance away");
+  if (config.invariant && config.wire != "f32")
+    throw ConfigError(
+        "--invariant and --wire {} exclude each other: its sums are exact, of all bits",
+        config.wire);
   check_servers(config);
   augment_options(config);
   start_options(config);

@@ -60,6 +60,7 @@ ServerJob make_job(RunParts& parts, const TrainRequest& request) {
           .layout = make_layout(parameters.list(), parts.buckets, options),
           .parameters = {parameters.list().begin(), parameters.list().end()},
           .virtual_shards = parts.shards ? int(config.virtual_shards) : 0,
+          .wire = config.wire,
           .buffers = parts.shards ? 0 : buffers,
           .course = course,
           .update_s_per_byte = request.update_s_per_byte};
@@ -118,7 +119,8 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
                            .layout = job->layout,
                            .parameters = parts.model->parameters(),
                            .shards = parts.shards.get(),
-                           .overlap = parts.config.overlap});
+                           .overlap = parts.config.overlap,
+                           .wire = parts.config.wire});
   Worker worker({.model = *parts.model,
                  .strategy = strategy,
                  .runtime = world.runtime,

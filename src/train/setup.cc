@@ -174,6 +174,7 @@ void make_strategy(RunParts& parts, World world) {
     parts.strategy = std::make_unique<LocalStrategy>(*parts.optimizer);
   } else {
     parts.wire = make_wire_format(parts.config.wire, arena);
+    parts.wire->keep_zero(parameters.padding());
     auto strategy =
         std::make_unique<AllReduceStrategy>(parts.workers->comm(), *parts.wire, *parts.optimizer,
                                             parameters.gradients(), parts.config.overlap);

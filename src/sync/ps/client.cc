@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "sync/wire_code.h"
 
 namespace convoy {
 
@@ -96,8 +97,15 @@ void ServerClient::expect_server_head(int server) {
 }
 
 void ServerClient::expect_values(std::uint32_t slice, std::span<float> into) {
-  courier_.recv(rank_of(layout_.slices[slice].server), tag_of(Stream::values, slice),
-                std::as_writable_bytes(into), [this, slice](const Completion&) {
+  const bool rounded = !halves_.empty() && slices_[slice].out.kind == WorkerHead::push;
+  std::span<std::byte> room = std::as_writable_bytes(into);
+  if (rounded) {
+    halves_[slice].resize(into.size());
+    room = std::as_writable_bytes(std::span(halves_[slice]));
+  }
+  courier_.recv(rank_of(layout_.slices[slice].server), tag_of(Stream::values, slice), room,
+                [this, slice, into, rounded](const Completion&) {
+                  if (rounded) widen_from_bf16(halves_[slice].data(), into);
                   {
                     const std::lock_guard lock(mutex_);
                     slices_[slice].values = false;
@@ -113,7 +121,7 @@ void ServerClient::finish_slice(SliceState& state) {
 }
 
 void ServerClient::push(std::uint32_t slice, WorkerHead head, std::span<const std::byte> body,
-                        std::span<float> into) {
+                        std::span<float> into, std::function<void()> write) {
   {
     const std::lock_guard lock(mutex_);
     SliceState& state = slices_[slice];
@@ -123,8 +131,9 @@ void ServerClient::push(std::uint32_t slice, WorkerHead head, std::span<const st
     head.bytes = body.size();
     state.out = head;
   }
-  courier_.post([this, slice, body, into] {
+  courier_.post([this, slice, body, into, write = std::move(write)] {
     expect_values(slice, into);
+    if (write) write();
     SliceState& state = slices_[slice];
     courier_.send_parcel(
         rank_of(layout_.slices[slice].server),

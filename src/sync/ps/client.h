@@ -45,14 +45,18 @@ class ServerClient {
   // Called by one other task. Those that do not wait never block; those that wait throw what went
   // wrong in the meantime: PeerLost for a lost server, DataError for a refusal.
 
-  // Sends a gradient; new values come into `into`. The bytes stay until wait() for the slice. All
-  // gradients of a step are of one generation: that of the oldest weights it was made with.
+  // Sends a gradient; new values come into `into`. The bytes stay until wait() for the slice;
+  // `write` writes them first, once, in the client's task. All gradients of a step are of one
+  // generation: that of the oldest weights it was made with.
   void push(std::uint32_t slice, WorkerHead head, std::span<const std::byte> body,
-            std::span<float> into);
+            std::span<float> into, std::function<void()> write = {});
   void pull(std::uint32_t slice, std::span<float> into);
   void wait(std::uint32_t slice);
   // Of the oldest weights that this worker has.
   std::uint32_t generation();
+
+  // From now on answers to pushes are bf16, as the servers' job says. Before the first push.
+  void expect_halves() { halves_.resize(slices_.size()); }
 
   void rest(std::uint32_t epoch);  // no more pushes in this epoch
 
@@ -92,7 +96,8 @@ class ServerClient {
   Runtime& runtime_;
   const ServerLayout& layout_;
   const int workers_;
-  std::vector<ServerHead> heads_in_;  // by server
+  std::vector<ServerHead> heads_in_;                // by server
+  std::vector<std::vector<std::uint16_t>> halves_;  // by slice: what comes, where it is bf16
   Ask ask_out_;
   Answer answer_in_;
   std::vector<float> buffers_out_;

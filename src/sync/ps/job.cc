@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sync/exact.h"
+#include "sync/wire_code.h"
 
 namespace convoy {
 namespace {
@@ -93,6 +94,8 @@ int CourseOptions::parts_of_epoch() const {
 
 std::size_t ServerJob::largest_push() const {
   const std::size_t count = layout.largest_slice();
+  if (const std::unique_ptr<WireCode> code = make_wire_code(wire))
+    return std::max(count, code->words(count)) * sizeof(float);
   if (virtual_shards == 0) return count * sizeof(float);
   const std::size_t shards = std::size_t((virtual_shards + workers - 1) / workers);
   return (shards * count + count / kExactBlock + 2) * sizeof(float);
@@ -113,6 +116,7 @@ std::string ServerJob::to_text() const {
               {"layout", convoy::to_json(layout)},
               {"parameters", rows},
               {"virtual_shards", virtual_shards},
+              {"wire", wire},
               {"buffers", buffers},
               {"course", to_json(course)},
               {"update_s_per_byte", update_s_per_byte}}
@@ -131,6 +135,7 @@ ServerJob ServerJob::from_text(const std::string& text) {
                 .layout = layout_from(object.at("layout")),
                 .parameters = {},
                 .virtual_shards = object.at("virtual_shards"),
+                .wire = object.at("wire"),
                 .buffers = object.at("buffers"),
                 .course = course_from(object.at("course")),
                 .update_s_per_byte = object.at("update_s_per_byte")};

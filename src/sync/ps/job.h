@@ -41,11 +41,12 @@ struct ServerJob {
   ServerLayout layout;
   std::vector<Parameter> parameters;  // of the arena; shapes are left out
   int virtual_shards = 0;             // that gradients come in, to be summed exactly; 0: one sum
+  std::string wire = "f32";           // of gradients, see WireCode; bf16: also of their answers
   std::size_t buffers = 0;  // floats of running statistics, averaged at the end of an epoch
   CourseOptions course;
   double update_s_per_byte = 0;  // of a simulated server, by bytes of gradient
 
-  // Bytes of the largest push.
+  // Bytes of the largest push, or of the largest slice, where that is more.
   std::size_t largest_push() const;
 
   std::string to_text() const;

@@ -10,12 +10,19 @@
 namespace convoy {
 namespace {
 
-// Receives that are posted for pushes of a worker. One, since those of several may end in any order
-// (MPI: a small one before a large one), and the n-th head belongs to the n-th push.
-constexpr int kBodiesAhead = 1;
+// Receives that are posted for pushes of a worker. They may end in any order (MPI: a small one
+// before a large one), but the n-th is that of the n-th head. What comes before its receive would
+// be copied once more.
+constexpr int kBodiesAhead = 4;
 
 std::span<const float> floats_of(const std::vector<float>& room, std::uint64_t bytes) {
   return {room.data(), std::size_t(bytes / sizeof(float))};
+}
+std::span<const std::uint32_t> words_of(const std::vector<float>& room, std::uint64_t bytes) {
+  return {reinterpret_cast<const std::uint32_t*>(room.data()), std::size_t(bytes / 4)};
+}
+std::span<const std::byte> first_bytes(const std::vector<float>& room, std::size_t bytes) {
+  return std::as_bytes(std::span(room)).first(bytes);
 }
 
 }  // namespace
@@ -90,12 +97,13 @@ void ParameterServer::expect_head(int worker) {
 }
 
 void ParameterServer::expect_body(int worker) {
-  const Room room = take_room();
-  courier_.recv(worker, tag_of(Stream::gradient), std::as_writable_bytes(std::span(*room)),
-                [this, worker, room](const Completion& completion) {
+  Peer::Body& body =
+      peers_[std::size_t(worker)].bodies.emplace_back(Peer::Body{.room = take_room()});
+  courier_.recv(worker, tag_of(Stream::gradient), std::as_writable_bytes(std::span(*body.room)),
+                [this, worker, &body](const Completion& completion) {
+                  body.bytes = completion.bytes;
+                  body.here = true;
                   expect_body(worker);
-                  Peer& peer = peers_[std::size_t(worker)];
-                  peer.bodies.push_back({room, completion.bytes});
                   match(worker);
                 });
 }
@@ -110,7 +118,7 @@ void ParameterServer::take_head(int worker, const WorkerHead& head) {
       break;
     case WorkerHead::pull:
       if (SliceState* state = find(head.slice))
-        answer(*state, worker, world_.runtime.now_s());
+        answer(*state, worker, world_.runtime.now_s(), Answers::exact);
       else
         refuse(worker, fmt::format("there is no slice {} on server {}", head.slice, index_));
       break;
@@ -138,7 +146,7 @@ void ParameterServer::take_head(int worker, const WorkerHead& head) {
 
 void ParameterServer::match(int worker) {
   Peer& peer = peers_[std::size_t(worker)];
-  while (!peer.heads.empty() && !peer.bodies.empty()) {
+  while (!peer.heads.empty() && !peer.bodies.empty() && peer.bodies.front().here) {
     Push push{.worker = worker,
               .head = peer.heads.front(),
               .body = peer.bodies.front().room,
@@ -161,16 +169,23 @@ std::string ParameterServer::fault_of(const Push& push) const {
     return fmt::format("a gradient for slice {}, which server {} does not have", head.slice,
                        index_);
   const ServerSlice& slice = slices_[std::size_t(place_of_[head.slice])].slice;
+  const WireCode* const code = shard_->code();
   const bool exact = job_.virtual_shards > 0;
   const std::size_t expected =
-      sizeof(float) *
-      (exact ? exact_blocks(slice).count + head.shards * slice.count() : slice.count());
+      sizeof(float) * (code    ? code->words(slice.count())
+                       : exact ? exact_blocks(slice).count + head.shards * slice.count()
+                               : slice.count());
   if (push.bytes != expected || head.bytes != expected)
     return fmt::format("a gradient of {} bytes for slice {}, which has {}", push.bytes, head.slice,
                        expected);
   if (head.mean_over == 0 || head.samples > head.mean_over)
     return fmt::format("a gradient of {} samples as a mean over {}", head.samples, head.mean_over);
   const std::span<const float> numbers = floats_of(*push.body, push.bytes);
+  if (code) {
+    const std::string fault = code->fault(words_of(*push.body, push.bytes), slice.count());
+    return fault.empty() ? ""
+                         : fmt::format("a gradient for slice {} that has {}", head.slice, fault);
+  }
   if (!all_finite(exact ? numbers.subspan(exact_blocks(slice).count) : numbers))
     return fmt::format("a gradient for slice {} that has numbers which are not finite", head.slice);
   return {};
@@ -247,6 +262,7 @@ void ParameterServer::count_update(SliceState& state, double start_s) {
   if (job_.update_s_per_byte > 0)
     world_.runtime.compute_s(job_.update_s_per_byte * double(state.slice.count() * sizeof(float)));
   ++state.version;
+  state.halves.reset();
   ++statistics_.updates;
   statistics_.weight_updates = std::max(statistics_.weight_updates, state.version - job_.updates);
   statistics_.update.add(world_.runtime.now_s() - start_s);
@@ -257,12 +273,12 @@ void ParameterServer::update_by(SliceState& state, const Push& push) {
   const std::size_t worker = std::size_t(push.worker);
   const std::int64_t behind = state.version - state.pulled[worker];
   const ServerShard::Pace pace = pace_of(state, policy_->rate_factor(behind));
-  const std::span<const float> gradient = floats_of(*push.body, push.bytes);
+  const std::span<const std::byte> gradient = first_bytes(*push.body, push.bytes);
   if (const double factor = policy_->compensation(); factor > 0 && state.sent[worker]) {
-    const std::span<const float> then = floats_of(*state.sent[worker], push.bytes);
+    const std::span<const float> then = std::span(*state.sent[worker]).first(state.slice.count());
     shard_->update_compensated(state.slice, gradient, then, float(factor), pace);
   } else {
-    const ServerShard::Gradient one{.values = gradient};
+    const ServerShard::Gradient one{.message = gradient};
     shard_->update(state.slice, {&one, 1}, pace);
   }
   ++statistics_.applied;
@@ -290,7 +306,7 @@ void ParameterServer::update_by_all(SliceState& state, std::span<const Push> pus
     std::vector<ServerShard::Gradient> gradients;
     for (const Push& push : pushes)
       gradients.push_back(
-          {.values = floats_of(*push.body, push.bytes),
+          {.message = first_bytes(*push.body, push.bytes),
            .factor = samples > 0 ? float(double(push.head.mean_over) / double(samples)) : 1.0f});
     shard_->update(state.slice, gradients, pace);
   }
@@ -301,22 +317,36 @@ void ParameterServer::update_by_all(SliceState& state, std::span<const Push> pus
   count_update(state, start_s);
 }
 
-// Values are sent from where they lie, unless an update may come before they are all gone: also of
-// what lost workers left.
-void ParameterServer::answer(SliceState& state, int worker, double since_s) {
+// What answers a push, or a pull: values as they lie, or a copy where an update may come before
+// they are all gone: also of what lost workers left. Rounded ones are made once for a version.
+std::span<const std::byte> ParameterServer::outgoing(SliceState& state, int worker, Answers kind,
+                                                     Room& copy) {
+  const std::span<const float> values = shard_->slice_values(state.slice);
+  const bool all_here = std::all_of(alive_.begin(), alive_.end(), [](char alive) { return alive; });
+  const bool rounds = job_.wire == "bf16" && kind == Answers::push;
+  const bool compensates = workers_ > 1 && policy_->compensation() > 0;
+  if (compensates || (!rounds && workers_ > 1 && !(policy_->in_rounds() && all_here))) {
+    copy = take_room();
+    std::copy(values.begin(), values.end(), copy->begin());
+    if (compensates) state.sent[std::size_t(worker)] = copy;
+  }
+  if (!rounds)
+    return std::as_bytes(copy ? std::span<const float>(*copy).first(values.size()) : values);
+  if (!state.halves) {
+    state.halves = take_room();
+    narrow_to_bf16(values, reinterpret_cast<std::uint16_t*>(state.halves->data()));
+  }
+  copy = state.halves;
+  return first_bytes(*copy, values.size() * sizeof(std::uint16_t));
+}
+
+void ParameterServer::answer(SliceState& state, int worker, double since_s, Answers kind) {
   const std::size_t place = std::size_t(worker);
   if (!alive_[place]) return;
   state.pulled[place] = state.version;
   statistics_.wait.add(world_.runtime.now_s() - since_s);
-  std::span<const float> values = shard_->slice_values(state.slice);
   Room copy;
-  const bool all_here = std::all_of(alive_.begin(), alive_.end(), [](char alive) { return alive; });
-  if (workers_ > 1 && !(policy_->in_rounds() && all_here)) {
-    copy = take_room();
-    std::copy(values.begin(), values.end(), copy->begin());
-    values = std::span(*copy).first(values.size());
-    if (policy_->compensation() > 0) state.sent[place] = copy;
-  }
+  const std::span<const std::byte> body = outgoing(state, worker, kind, copy);
   const auto head = std::make_shared<ServerHead>();
   head->generation = generation_;
   head->slice = state.number;
@@ -325,7 +355,7 @@ void ParameterServer::answer(SliceState& state, int worker, double since_s) {
                                 .head_tag = tag_of(Stream::server_head),
                                 .body_tag = tag_of(Stream::values, state.number),
                                 .head = bytes_of(*head),
-                                .body = std::as_bytes(values),
+                                .body = body,
                                 .done = [head, copy] {}});
 }
 

@@ -55,6 +55,7 @@ class ParameterServer {
     };
     std::vector<Unanswered> unanswered;
     std::vector<Room> sent;  // by worker: what it has, for compensation
+    Room halves = {};        // the values rounded to bf16; null: they have moved since
   };
   struct Peer {  // a worker
     bool left = false;
@@ -64,8 +65,9 @@ class ParameterServer {
     struct Body {
       Room room;
       std::size_t bytes = 0;
+      bool here = false;
     };
-    std::deque<Body> bodies;
+    std::deque<Body> bodies;  // that are expected, in the order of heads
   };
 
   bool receive_setup();  // false: nothing is left to do
@@ -81,7 +83,10 @@ class ParameterServer {
   void update_by(SliceState& state, const Push& push);
   ServerShard::Pace pace_of(const SliceState& state, double factor) const;
   void count_update(SliceState& state, double start_s);
-  void answer(SliceState& state, int worker, double waited_since_s);
+  // Of a push in the job's wire format, of a pull always exact.
+  enum class Answers { push, exact };
+  void answer(SliceState& state, int worker, double waited_since_s, Answers kind = Answers::push);
+  std::span<const std::byte> outgoing(SliceState& state, int worker, Answers kind, Room& copy);
   void send_text(int worker, std::shared_ptr<std::string> text);
   void send_state(int worker, std::size_t arena);
   void consider_all();

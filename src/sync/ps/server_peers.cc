@@ -153,6 +153,7 @@ void ParameterServer::obey(const Order& order) {
     }
     state.held.clear();
     state.held_by.clear();
+    state.halves.reset();
   }
   consider_all();
 }

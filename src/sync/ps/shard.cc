@@ -14,6 +14,13 @@ namespace {
 constexpr std::size_t kBlock = 4096;  // floats that are combined at a time: they stay in L1
 constexpr std::size_t kGrain = 1 << 15;
 
+std::span<const float> floats_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
+}
+std::span<const std::uint32_t> words_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const std::uint32_t*>(bytes.data()), bytes.size() / 4};
+}
+
 }  // namespace
 
 Range exact_blocks(const ServerSlice& slice) {
@@ -23,6 +30,7 @@ Range exact_blocks(const ServerSlice& slice) {
 
 ServerShard::ServerShard(const ServerJob& job, int server)
     : arena_(job.layout.arena),
+      code_(make_wire_code(job.wire)),
       values_(job.layout.shards[std::size_t(server)]),
       gradients_(job.optimizer.kind == "lars" ? values_.span().size() : 0) {
   const std::vector<Parameter> own = shard_parameters(job.layout, job.parameters, server);
@@ -67,37 +75,43 @@ void ServerShard::move(const ServerSlice& slice, const Pace& pace, const Combine
   }
 }
 
+// The sum of gradients from place `at` of the slice on, as many as `room` has: in room, or where
+// the only one lies.
+std::span<const float> ServerShard::sum(std::span<const Gradient> gradients, std::size_t at,
+                                        std::span<float> room) const {
+  if (code_) {
+    std::fill(room.begin(), room.end(), 0.0f);
+    for (const Gradient& gradient : gradients)
+      code_->add(words_of(gradient.message), at, gradient.factor, room);
+    return room;
+  }
+  const float* const first = floats_of(gradients[0].message).data() + at;
+  const float factor = gradients[0].factor;
+  if (gradients.size() == 1 && factor == 1) return {first, room.size()};
+  for (std::size_t i = 0; i < room.size(); ++i) room[i] = factor * first[i];
+  for (const Gradient& gradient : gradients.subspan(1)) {
+    const float* const next = floats_of(gradient.message).data() + at;
+    const float times = gradient.factor;
+    for (std::size_t i = 0; i < room.size(); ++i) room[i] += times * next[i];
+  }
+  return room;
+}
+
 void ServerShard::update(const ServerSlice& slice, std::span<const Gradient> gradients,
                          const Pace& pace) {
   CHECK(!gradients.empty(), "an update by no gradient");
-  for (const Gradient& gradient : gradients)
-    CHECK(gradient.values.size() == slice.count(), "a gradient of {} for a slice of {}",
-          gradient.values.size(), slice.count());
-  if (gradients.size() == 1 && gradients[0].factor == 1) {
-    move(slice, pace, [&](std::size_t at, std::span<float> room) {
-      return gradients[0].values.subspan(at, room.size());
-    });
-    return;
-  }
-  move(slice, pace, [&](std::size_t at, std::span<float> room) {
-    const float* first = gradients[0].values.data() + at;
-    const float factor = gradients[0].factor;
-    for (std::size_t i = 0; i < room.size(); ++i) room[i] = factor * first[i];
-    for (const Gradient& gradient : gradients.subspan(1)) {
-      const float* next = gradient.values.data() + at;
-      const float times = gradient.factor;
-      for (std::size_t i = 0; i < room.size(); ++i) room[i] += times * next[i];
-    }
-    return std::span<const float>(room);
-  });
+  move(slice, pace,
+       [&](std::size_t at, std::span<float> room) { return sum(gradients, at, room); });
 }
 
-void ServerShard::update_compensated(const ServerSlice& slice, std::span<const float> gradient,
+void ServerShard::update_compensated(const ServerSlice& slice, std::span<const std::byte> gradient,
                                      std::span<const float> then, float factor, const Pace& pace) {
   const std::span<const float> now = slice_values(slice);
+  const Gradient one{.message = gradient};
   move(slice, pace, [&](std::size_t at, std::span<float> room) {
+    const std::span<const float> plain = sum({&one, 1}, at, room);
     for (std::size_t i = 0; i < room.size(); ++i) {
-      const float g = gradient[at + i];
+      const float g = plain[i];
       room[i] = g + factor * g * g * (now[at + i] - then[at + i]);
     }
     return std::span<const float>(room);

@@ -1,6 +1,6 @@
 // The numbers that a server keeps, and how gradients move them. Gradients are read where they were
-// received: a pass over a slice adds those of several workers in cache, block by block, and moves
-// the weights.
+// received: a pass over a slice decodes them and adds those of several workers in cache, block by
+// block, and moves the weights.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "base/part.h"
 #include "optim/optimizer.h"
 #include "sync/ps/job.h"
+#include "sync/wire_code.h"
 
 namespace convoy {
 
@@ -20,6 +21,7 @@ class ServerShard {
   ServerShard(const ServerJob& job, int server);
 
   std::span<float> values() { return values_.span(); }
+  const WireCode* code() const { return code_.get(); }  // null: gradients are floats
   std::vector<NamedArena> state() { return optimizer_->state(); }
   std::span<float> slice_values(const ServerSlice& slice) {
     return values_.span().subspan(slice.offset, slice.count());
@@ -30,13 +32,13 @@ class ServerShard {
     std::int64_t update = 1;
   };
   struct Gradient {
-    std::span<const float> values;
+    std::span<const std::byte> message;  // floats, or what the job's wire format makes of them
     float factor = 1;
   };
   // One update by the sum of gradients, times their factors, in this order.
   void update(const ServerSlice& slice, std::span<const Gradient> gradients, const Pace& pace);
   // By g + factor * g * g * (now - then), for a gradient whose weights were `then`.
-  void update_compensated(const ServerSlice& slice, std::span<const float> gradient,
+  void update_compensated(const ServerSlice& slice, std::span<const std::byte> gradient,
                           std::span<const float> then, float factor, const Pace& pace);
 
   // What one worker brings to an exact sum: for every block of kExactBlock elements of the arena
@@ -54,11 +56,14 @@ class ServerShard {
   struct Piece {  // of a parameter that is trained, in the shard
     std::size_t begin, end;
   };
+  std::span<const float> sum(std::span<const Gradient> gradients, std::size_t at,
+                             std::span<float> room) const;
   template <typename Combine>
   void move(const ServerSlice& slice, const Pace& pace, const Combine& combine);
   std::span<const Piece> pieces_of(const ServerSlice& slice) const;
 
   const std::size_t arena_;
+  std::unique_ptr<WireCode> code_;
   FloatArena values_;
   FloatArena gradients_;  // of rules that need a whole gradient first; else empty
   std::vector<Piece> pieces_;

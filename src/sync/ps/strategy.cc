@@ -10,7 +10,8 @@
 
 namespace convoy {
 
-ServerStrategy::ServerStrategy(Parts parts) : parts_(parts) {
+ServerStrategy::ServerStrategy(Parts parts)
+    : parts_(std::move(parts)), code_(make_wire_code(parts_.wire)) {
   const std::vector<ServerSlice>& slices = parts_.layout.slices;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     const std::size_t bucket = std::size_t(slices[i].bucket);
@@ -18,6 +19,10 @@ ServerStrategy::ServerStrategy(Parts parts) : parts_(parts) {
     slices_of_[bucket].push_back(std::uint32_t(i));
   }
   under_way_.assign(slices_of_.size(), 0);
+  if (code_) messages_.resize(slices.size());
+  if (code_ && code_->feeds_back()) residual_.resize(parts_.layout.arena);
+  if (code_) zeros_ = parts_.parameters.padding();
+  if (parts_.wire == "bf16") parts_.client.expect_halves();
   if (!parts_.shards) return;
   bodies_.resize(slices.size());
   received_.resize(parts_.layout.arena + parts_.layout.extra);
@@ -25,7 +30,12 @@ ServerStrategy::ServerStrategy(Parts parts) : parts_(parts) {
 
 // When the first gradient is pushed, all weights of the step are here, and none of the next.
 WorkerHead ServerStrategy::head() {
-  if (!generation_) generation_ = parts_.client.generation();
+  if (!generation_) {
+    generation_ = parts_.client.generation();
+    // What was left unsaid of weights that were given up is worth nothing.
+    if (std::exchange(fed_back_, *generation_) != *generation_)
+      std::fill(residual_.begin(), residual_.end(), 0.0f);
+  }
   return {.kind = WorkerHead::push,
           .generation = *generation_,
           .epoch = step_.epoch,
@@ -41,10 +51,16 @@ std::span<float> ServerStrategy::place_of(const ServerSlice& slice) {
 
 void ServerStrategy::push(std::uint32_t slice) {
   const ServerSlice& range = parts_.layout.slices[slice];
-  parts_.client.push(
-      slice, head(),
-      std::as_bytes(parts_.parameters.gradients().subspan(range.begin, range.count())),
-      place_of(range));
+  const std::span<const float> values =
+      parts_.parameters.gradients().subspan(range.begin, range.count());
+  if (!code_) return parts_.client.push(slice, head(), std::as_bytes(values), place_of(range));
+  std::vector<std::uint32_t>& message = messages_[slice];
+  message.resize(code_->words(values.size()));
+  const std::span<float> unsaid = residual_.empty()
+                                      ? std::span<float>()
+                                      : std::span(residual_).subspan(range.begin, range.count());
+  parts_.client.push(slice, head(), std::as_bytes(std::span(message)), place_of(range),
+                     [this, values, unsaid, &message] { code_->encode(values, unsaid, message); });
 }
 
 void ServerStrategy::bucket_ready(const Bucket& bucket) {
@@ -96,9 +112,15 @@ void ServerStrategy::push_shards() {
   under_way_[0] = 1;
 }
 
+void ServerStrategy::wait(std::uint32_t slice) {
+  parts_.client.wait(slice);
+  const ServerSlice& range = parts_.layout.slices[slice];
+  zero_places(zeros_, range.begin, place_of(range));
+}
+
 void ServerStrategy::await(const Bucket& bucket) {
   if (!under_way_[std::size_t(bucket.id)]) return;
-  for (const std::uint32_t slice : slices_of_[std::size_t(bucket.id)]) parts_.client.wait(slice);
+  for (const std::uint32_t slice : slices_of_[std::size_t(bucket.id)]) wait(slice);
 }
 
 void ServerStrategy::apply(const Bucket& bucket) {
@@ -112,8 +134,7 @@ void ServerStrategy::apply(const Bucket& bucket) {
 void ServerStrategy::pull_all() {
   for (std::size_t i = parts_.layout.slices.size(); i-- > 0;)
     parts_.client.pull(std::uint32_t(i), place_of(parts_.layout.slices[i]));
-  for (std::size_t i = 0; i < parts_.layout.slices.size(); ++i)
-    parts_.client.wait(std::uint32_t(i));
+  for (std::size_t i = 0; i < parts_.layout.slices.size(); ++i) wait(std::uint32_t(i));
   if (!parts_.shards) return;
   const std::span<float> values = parts_.parameters.values();
   std::copy_n(received_.begin(), values.size(), values.begin());

@@ -3,13 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "sync/ps/client.h"
 #include "sync/shard_store.h"
 #include "sync/strategy.h"
+#include "sync/wire_code.h"
 
 namespace convoy {
 
@@ -21,6 +24,7 @@ class ServerStrategy final : public SyncStrategy {
     Parameters& parameters;
     ShardStore* shards = nullptr;  // whose sums are exact; null: plain gradients
     bool overlap = true;           // false: nothing is sent before backward has ended
+    std::string wire = "f32";      // as in the servers' job
   };
   // All outlive the strategy.
   explicit ServerStrategy(Parts parts);
@@ -48,6 +52,7 @@ class ServerStrategy final : public SyncStrategy {
  private:
   void push(std::uint32_t slice);
   void push_shards();
+  void wait(std::uint32_t slice);
   std::span<float> place_of(const ServerSlice& slice);
   WorkerHead head();
 
@@ -56,9 +61,14 @@ class ServerStrategy final : public SyncStrategy {
   std::vector<char> under_way_;                        // by bucket
   std::vector<int> ready_;                             // buckets that wait for the end of backward
   Step step_;
-  std::optional<std::uint32_t> generation_;  // of the step's weights
-  std::vector<std::vector<float>> bodies_;   // by slice, of shards
-  std::vector<float> received_;              // weights and statistics, of shards
+  std::optional<std::uint32_t> generation_;           // of the step's weights
+  std::uint32_t fed_back_ = 0;                        // the generation that residual_ is of
+  std::unique_ptr<WireCode> code_;                    // null: gradients travel as they lie
+  std::vector<std::vector<std::uint32_t>> messages_;  // by slice, of code_
+  std::vector<std::uint32_t> zeros_;                  // places of the arena that stay zero
+  std::vector<float> residual_;                       // of the arena: what is still to be said
+  std::vector<std::vector<float>> bodies_;            // by slice, of shards
+  std::vector<float> received_;                       // weights and statistics, of shards
 };
 
 }  // namespace convoy
