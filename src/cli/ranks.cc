@@ -48,6 +48,8 @@ std::vector<HostEntry> own_hosts(int size) {
 void launch_ranks(const RankOptions& options, const std::string& transport) {
   LaunchOptions launching;
   if (!options.hosts.empty()) launching.hosts = read_hosts(options.hosts);
+  launching.servers = options.servers;
+  launching.place = options.hosts.empty() ? "apart" : options.place;
   const int size = options.size > 0 || !options.hosts.empty() ? options.size : options.default_size;
   launching.size = size;
   launching.transport = transport;

@@ -13,6 +13,8 @@ struct RankOptions {
   std::string transport;   // inproc, shm or zmq; empty: the job's, or shm
   std::string hosts = {};  // file of the machines to start them on; empty: this one
   int default_size = 2;
+  int servers = 0;               // the last ranks that are such, and
+  std::string place = {};        // on which hosts: see place_servers()
   const char* size_flag = "-n";  // for messages
 };
 

@@ -79,6 +79,8 @@ RankOptions rank_options(const TrainRequest& request) {
           .transport = config.transport,
           .hosts = config.hosts,
           .default_size = 1 + servers,
+          .servers = servers,
+          .place = config.place,
           .size_flag = servers > 0 ? "--workers and --servers" : "--workers"};
 }
 
@@ -87,6 +89,9 @@ using WorkerBody = std::function<void(const TrainRequest&, World)>;
 // Workers as processes of their own, or as threads of this one.
 void run_real(const TrainRequest& request, RankOptions ranks, const WorkerBody& body) {
   const bool in_job = job_of_process() || started_by_mpi();
+  if (!in_job && ranks.hosts.empty() && !ranks.place.empty())
+    throw ConfigError("--place {}: there is but this host: add --hosts FILE, or --world sim",
+                      ranks.place);
   if (!in_job && ranks.size <= 1 && ranks.default_size == 1 && ranks.hosts.empty())
     ranks.transport = "inproc";
   SharedData data;

@@ -1,12 +1,12 @@
 #include "train/cluster.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/nearest.h"
 #include "train/config.h"
+#include "world/launch/hosts.h"
 
 namespace convoy {
 namespace {
@@ -109,20 +109,9 @@ void add_servers(TrainingCluster& cluster, int servers, const std::string& place
   } else if (place == "spread") {
     for (int i = 0; i < servers; ++i) chosen.push_back(i % used);
   } else {
-    const char* at = place.data();
-    const char* const end = at + place.size();
-    while (at < end) {
-      int host = -1;
-      const auto [after, error] = std::from_chars(at, end, host);
-      if (error != std::errc{} || host < 0 || host > kMostHosts || (after != end && *after != ','))
-        break;
-      chosen.push_back(host);
-      at = after == end ? end : after + 1;
-    }
-    if (at < end || int(chosen.size()) != servers)
-      throw ConfigError(
-          "--place {}: write apart, spread, or a host for each of the {} servers, as in 0,0,1",
-          place, servers);
+    chosen = parse_places(place, servers);
+    if (*std::max_element(chosen.begin(), chosen.end()) > kMostHosts)
+      throw ConfigError("--place {}: at most {} hosts", place, kMostHosts);
   }
   hosts.insert(hosts.end(), chosen.begin(), chosen.end());
   cluster.cluster.ranks += servers;

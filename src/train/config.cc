@@ -154,8 +154,8 @@ std::vector<ConfigField> make_fields() {
       {.name = "place",
        .member = &C::place,
        .help =
-           "hosts of simulated servers: apart (their own), spread (beside workers, one by one), "
-           "or numbers as 0,0,1",
+           "hosts of the servers: apart (behind the workers, simulated: their own), spread (one "
+           "host after the other), or numbers as 0,0,1",
        .may_change = true},
       {.name = "algorithm",
        .member = &C::algorithm,

@@ -130,4 +130,65 @@ std::vector<int> place_ranks(std::span<const HostEntry> hosts, int size) {
   return host_of;
 }
 
+std::vector<int> parse_places(const std::string& place, int servers) {
+  std::vector<int> chosen;
+  const char* at = place.data();
+  const char* const end = at + place.size();
+  while (at < end) {
+    int host = -1;
+    const auto [after, error] = std::from_chars(at, end, host);
+    if (error != std::errc{} || host < 0 || (after != end && *after != ',')) break;
+    chosen.push_back(host);
+    at = after == end ? end : after + 1;
+  }
+  if (at < end || int(chosen.size()) != servers)
+    throw ConfigError(
+        "--place {}: write apart, spread, or a host for each of the {} servers, as in 0,0,1", place,
+        servers);
+  return chosen;
+}
+
+namespace {
+
+// The next host that has a slot to spare, from `host` on, round and round; -1: none has.
+int next_with_room(std::span<const int> free, int host) {
+  const int count = int(free.size());
+  for (int step = 0; step < count; ++step) {
+    const int next = (host + step) % count;
+    if (free[std::size_t(next)] > (next == 0 ? 1 : 0)) return next;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::vector<int> place_servers(std::span<const HostEntry> hosts, int size, int servers,
+                               const std::string& place) {
+  std::vector<int> host_of = place_ranks(hosts, size);
+  if (place == "apart" || servers == 0) return host_of;
+  std::vector<int> free, chosen;
+  for (const HostEntry& host : hosts) free.push_back(host.slots);
+  const bool spread = place.empty() || place == "spread";
+  if (!spread) chosen = parse_places(place, servers);
+  for (int server = 0; server < servers; ++server) {
+    if (spread) {
+      const int host = next_with_room(free, server == 0 ? 0 : chosen.back() + 1);
+      if (host < 0) throw ConfigError("--servers {}: the hosts have no slots for them", servers);
+      chosen.push_back(host);
+    }
+    const int host = chosen[std::size_t(server)];
+    if (host >= int(hosts.size()))
+      throw ConfigError("--place {}: there are hosts 0 to {}", place, hosts.size() - 1);
+    if (--free[std::size_t(host)] < 0)
+      throw ConfigError("--place {}: host {} ({}) has no slot for server {}: raise its slots=",
+                        place, host, hosts[std::size_t(host)].name, server);
+  }
+  const auto workers = std::size_t(size - servers);
+  host_of.clear();
+  for (std::size_t host = 0; host < hosts.size(); ++host)
+    for (; free[host] > 0 && host_of.size() < workers; --free[host]) host_of.push_back(int(host));
+  host_of.insert(host_of.end(), chosen.begin(), chosen.end());
+  return host_of;
+}
+
 }  // namespace convoy

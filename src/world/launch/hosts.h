@@ -32,4 +32,16 @@ std::vector<std::string> agent_command(std::string_view pattern, const std::stri
 // Throws ConfigError where the slots are too few.
 std::vector<int> place_ranks(std::span<const HostEntry> hosts, int size);
 
+// The same where the last `servers` ranks are servers, of which `place` says where they are:
+//   apart     behind the workers, as place_ranks() has it
+//   spread    one host after the other, as long as they have slots; the first rank keeps one of the
+//             first host. Also if it is empty.
+//   0,0,1     on these hosts, one number each, from 0
+// Workers take the slots that are left, each host in turn. Throws ConfigError.
+std::vector<int> place_servers(std::span<const HostEntry> hosts, int size, int servers,
+                               const std::string& place);
+
+// The hosts that a text like 0,0,1 says for so many servers. Throws ConfigError.
+std::vector<int> parse_places(const std::string& place, int servers);
+
 }  // namespace convoy

@@ -18,6 +18,8 @@ struct LaunchOptions {
   std::vector<std::string> command;   // what every rank runs
   int size = 0;                       // ranks; 0: one for every slot of the hosts
   std::vector<HostEntry> hosts = {};  // empty: this host alone
+  int servers = 0;                    // the last ranks that are such, and
+  std::string place = {};             // where they are: see place_servers()
   std::string transport = {};         // shm, zmq; empty: shm on one host, zmq on several
   bool encrypt = true;                // the data of messages between hosts
   int cores_per_rank = 0;             // 0: divide all of a host

@@ -72,10 +72,16 @@ void add_local_host(LaunchPlan& plan, const LaunchOptions& options) {
 }
 
 void add_hosts(LaunchPlan& plan, const LaunchOptions& options) {
-  plan.job.host_of = place_ranks(options.hosts, plan.job.size);
-  // Hosts beyond the last rank have nothing to do.
-  const std::span<const HostEntry> used(options.hosts.data(),
-                                        std::size_t(plan.job.host_of.back()) + 1);
+  const std::vector<int> places =
+      place_servers(options.hosts, plan.job.size, options.servers, options.place);
+  std::vector<HostEntry> used;  // those that have something to do
+  plan.job.host_of.resize(places.size());
+  for (std::size_t host = 0; host < options.hosts.size(); ++host) {
+    if (std::find(places.begin(), places.end(), int(host)) == places.end()) continue;
+    for (std::size_t rank = 0; rank < places.size(); ++rank)
+      if (places[rank] == int(host)) plan.job.host_of[rank] = int(used.size());
+    used.push_back(options.hosts[host]);
+  }
   for (const HostEntry& host : used)
     plan.hosts.push_back({.name = host.name,
                           .address = host.address,
