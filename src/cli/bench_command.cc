@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "cli/bench_allreduce.h"
+#include "cli/bench_ps.h"
 #include "cli/bench_workers.h"
 #include "cli/command.h"
 #include "cli/ranks.h"
@@ -307,9 +308,11 @@ void add_bench_command(CLI::App& app) {
       "  convoy bench step --model vgg16 --input 3x32x32 --batch 64 --workers 2 --threads 1");
   step->callback([options] { run(*options); });
   add_bench_allreduce(*bench);
+  add_bench_ps(*bench);
   bench->footer(
       "Examples:\n  convoy bench step --model mnist_cnn --batch 128\n"
-      "  convoy bench allreduce -n 2 --transport shm");
+      "  convoy bench allreduce -n 2 --transport shm\n"
+      "  convoy bench ps --servers 2 --workers 2");
 }
 
 }  // namespace convoy
