@@ -55,13 +55,13 @@ class Updates {
     for (int worker = 0; worker < workers; ++worker)
       for (const ServerSlice& slice : job_.layout.slices) {
         std::vector<float> values(slice.count(), 1e-3f), unsaid(slice.count());
-        std::vector<std::uint32_t>& message = messages_.emplace_back(slice.count());
-        if (code_) {
-          message.resize(code_->words(slice.count()));
-          code_->encode(values, unsaid, message);
-        } else {
-          std::copy(values.begin(), values.end(), reinterpret_cast<float*>(message.data()));
-        }
+        FloatArena& message =
+            messages_.emplace_back(code_ ? code_->words(slice.count()) : slice.count());
+        if (code_)
+          code_->encode(values, unsaid,
+                        {reinterpret_cast<std::uint32_t*>(message.span().data()), message.size()});
+        else
+          std::copy(values.begin(), values.end(), message.span().begin());
         message_bytes_ += 4.0 * double(message.size());
       }
   }
@@ -72,7 +72,7 @@ class Updates {
     std::vector<ServerShard::Gradient> gradients(std::size_t(job_.workers));
     for (std::size_t i = 0; i < slices; ++i) {
       for (std::size_t worker = 0; worker < gradients.size(); ++worker)
-        gradients[worker] = {.message = std::as_bytes(std::span(messages_[worker * slices + i])),
+        gradients[worker] = {.message = std::as_bytes(messages_[worker * slices + i].span()),
                              .factor = 1 / float(job_.workers)};
       shard_.update(job_.layout.slices[i], gradients, {.rate = kRate, .update = updates_});
     }
@@ -93,7 +93,7 @@ class Updates {
   ServerJob job_;
   ServerShard shard_;
   std::unique_ptr<WireCode> code_;
-  std::vector<std::vector<std::uint32_t>> messages_;  // by worker, by slice
+  std::vector<FloatArena> messages_;  // by worker, by slice
   double message_bytes_ = 0;
   std::int64_t updates_ = 0;
 };
