@@ -78,7 +78,7 @@ class BenchWorker {
  public:
   BenchWorker(World world, const ServerJob& job)
       : job_(job),
-        client_(world, job.layout, job.workers),
+        client_(world, job),
         code_(make_wire_code(job.wire)),
         values_(job.layout.arena),
         gradient_(job.layout.arena),

@@ -38,6 +38,7 @@ struct Flags {
   double timeout_s = 0;
   bool tag = false;
   bool no_tag = false;
+  bool survive = false;
   bool as_agent = false;
 };
 
@@ -73,6 +74,7 @@ void complete(Flags& flags) {
   if (launch.program.empty()) launch.program = own_program();
   if (launch.folder.empty()) launch.folder = std::filesystem::current_path().string();
   launch.encrypt = flags.encrypt == "on";
+  launch.needed = flags.survive ? 1 : 0;
   if (flags.timeout_s > 0) launch.timeout_s = flags.timeout_s;
   launch.environment = environment_to_pass(flags.environment);
   launch.tag_output = flags.tag || (::isatty(STDOUT_FILENO) && !flags.no_tag);
@@ -158,6 +160,8 @@ void add_launch_command(CLI::App& app) {
                   "Seconds of silence after which a rank is lost")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  command.add_flag("--survive", flags->survive,
+                   "Go on while rank 0 does, whichever other ranks end (for train --sync ps)");
   command.add_option("--timeout", flags->timeout_s, "End the job after this many seconds")
       ->check(CLI::PositiveNumber);
   add_host_flags(command, *flags);

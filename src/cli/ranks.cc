@@ -52,6 +52,7 @@ void launch_ranks(const RankOptions& options, const std::string& transport) {
   launching.place = options.hosts.empty() ? "apart" : options.place;
   const int size = options.size > 0 || !options.hosts.empty() ? options.size : options.default_size;
   launching.size = size;
+  launching.needed = options.needed;
   launching.transport = transport;
   if (transport == "zmq" && options.hosts.empty()) {
     launching.hosts = own_hosts(size);

@@ -15,6 +15,7 @@ struct RankOptions {
   int default_size = 2;
   int servers = 0;               // the last ranks that are such, and
   std::string place = {};        // on which hosts: see place_servers()
+  int needed = 0;                // the first so many, without which the job ends; 0: all
   const char* size_flag = "-n";  // for messages
 };
 

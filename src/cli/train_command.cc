@@ -81,6 +81,7 @@ RankOptions rank_options(const TrainRequest& request) {
           .default_size = 1 + servers,
           .servers = servers,
           .place = config.place,
+          .needed = servers > 0 ? 1 : 0,
           .size_flag = servers > 0 ? "--workers and --servers" : "--workers"};
 }
 

@@ -61,6 +61,8 @@ struct TrainConfig {
   std::int64_t servers = 0;
   std::string policy = "sync";
   bool guard = false;
+  std::int64_t replicas = 0;
+  std::int64_t snapshot_every = 100;
   double slice_mib = 4;
   std::string place;
   std::string algorithm = "auto";

@@ -65,9 +65,15 @@ void check_servers(const TrainConfig& config) {
     if (config.servers > 0) throw ConfigError("--servers {} needs --sync ps", config.servers);
     if (config.guard) throw ConfigError("--guard needs --sync ps");
     if (config.policy != "sync") throw ConfigError("--policy {} needs --sync ps", config.policy);
+    if (config.replicas > 0) throw ConfigError("--replicas {} needs --sync ps", config.replicas);
     return;
   }
   if (config.servers < 1) throw ConfigError("--sync ps needs --servers 1 or more");
+  if (config.replicas > 1)
+    throw ConfigError("--replicas {}: each server's parameters have one copy at most: use 1",
+                      config.replicas);
+  if (config.replicas > config.servers - 1)
+    throw ConfigError("--replicas 1 needs another server for the copy: --servers 2 or more");
   const bool lockstep = config.policy == "sync" || config.policy == "ssp:0";
   if (config.invariant && !lockstep)
     throw ConfigError(

@@ -63,6 +63,8 @@ ServerJob make_job(RunParts& parts, const TrainRequest& request) {
           .wire = config.wire,
           .buffers = parts.shards ? 0 : buffers,
           .course = course,
+          .replicas = int(config.replicas),
+          .snapshot_every = config.snapshot_every,
           .update_s_per_byte = request.update_s_per_byte};
 }
 
@@ -114,7 +116,7 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
   if (leads) print_headline(parts, human);
   if (leads) start_servers(parts, world.transport, job ? &*job : nullptr);
   if (complete) return complete_already(parts, human);
-  ServerClient client(world, job->layout, workers);
+  ServerClient client(world, *job);
   ServerStrategy strategy({.client = client,
                            .layout = job->layout,
                            .parameters = parts.model->parameters(),

@@ -69,8 +69,6 @@ bool ServerTrainer::run() {
       case Answer::finished:
         parts_.time.charge(Phase::other);
         return true;
-      case Answer::abandoned:
-        throw TransportError(text_in(answer.text));
       default:
         throw Diverged(text_in(answer.text));
     }
@@ -241,7 +239,8 @@ void ServerTrainer::gather_statistics() {
   if (!leads()) return;
   std::vector<nlohmann::json> servers;
   for (int server = 0; server < parts_.job.layout.servers; ++server)
-    servers.push_back(nlohmann::json::parse(parts_.client.report(server)));
+    if (const std::string text = parts_.client.report(server); !text.empty())
+      servers.push_back(nlohmann::json::parse(text));
   statistics_ = server_statistics_json(servers, parts_.client.statistics(), parts_.time);
   state_.updates = first_updates_ + statistics_.at("weight_updates").get<std::int64_t>();
   record_staleness(parts_.recording, statistics_.at("staleness"));

@@ -1,5 +1,7 @@
 #include "sync/ps/client.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -29,14 +31,21 @@ void send_setup(Transport& transport, int workers, int server, const ServerJob* 
   }
 }
 
-ServerClient::ServerClient(World world, const ServerLayout& layout, int workers)
+ServerClient::ServerClient(World world, const ServerJob& job)
     : runtime_(world.runtime),
-      layout_(layout),
-      workers_(workers),
-      heads_in_(std::size_t(layout.servers)),
+      layout_(job.layout),
+      workers_(job.workers),
+      mirrors_(job.mirrors()),
+      succession_(job.layout.servers),
+      heads_in_(std::size_t(layout_.servers)),
       changed_(world.runtime.make_event()),
-      slices_(layout.slices.size()),
+      slices_(layout_.slices.size()),
       courier_(world.transport) {
+  for (SliceState& state : slices_) {
+    state.clock = state.told = clock_at(std::uint32_t(job.course.first_epoch), 0);
+    state.version = job.updates;
+  }
+  if (world.transport.rank() == 0) leader_ = std::make_unique<Leader>(courier_, job);
   task_ = runtime_.spawn("servers", [this] { loop(); });
 }
 
@@ -53,7 +62,9 @@ ServerClient::~ServerClient() {
 
 void ServerClient::loop() {
   try {
+    courier_.on_lost([this](int rank, const std::string& why) { lose(rank, why); });
     for (int server = 0; server < layout_.servers; ++server) expect_server_head(server);
+    if (leader_) leader_->start();
     courier_.run();
   } catch (...) {
     {
@@ -86,6 +97,7 @@ void ServerClient::expect_server_head(int server) {
                     const std::lock_guard lock(mutex_);
                     SliceState& state = slices_.at(came.slice);
                     state.head = false;
+                    state.coming = came;
                     state.generation = came.generation;
                     state.answered_s = runtime_.now_s();
                     if (state.out.kind == WorkerHead::push)
@@ -96,15 +108,16 @@ void ServerClient::expect_server_head(int server) {
                 });
 }
 
-void ServerClient::expect_values(std::uint32_t slice, std::span<float> into) {
-  const bool rounded = !halves_.empty() && slices_[slice].out.kind == WorkerHead::push;
-  std::span<std::byte> room = std::as_writable_bytes(into);
+void ServerClient::expect_values(std::uint32_t slice) {
+  const SliceState& state = slices_[slice];
+  const bool rounded = !halves_.empty() && state.out.kind == WorkerHead::push;
+  std::span<std::byte> room = std::as_writable_bytes(state.into);
   if (rounded) {
-    halves_[slice].resize(into.size());
+    halves_[slice].resize(state.into.size());
     room = std::as_writable_bytes(std::span(halves_[slice]));
   }
-  courier_.recv(rank_of(layout_.slices[slice].server), tag_of(Stream::values, slice), room,
-                [this, slice, into, rounded](const Completion&) {
+  courier_.recv(holder_of(slice), tag_of(Stream::values, slice), room,
+                [this, slice, into = state.into, rounded](const Completion&) {
                   if (rounded) widen_from_bf16(halves_[slice].data(), into);
                   {
                     const std::lock_guard lock(mutex_);
@@ -117,7 +130,12 @@ void ServerClient::expect_values(std::uint32_t slice, std::span<float> into) {
 
 // Head and values may come in any order.
 void ServerClient::finish_slice(SliceState& state) {
-  if (!state.head && !state.values) statistics_.pull.add(runtime_.now_s() - state.answered_s);
+  if (state.head || state.values) return;
+  state.sent = false;
+  state.version = state.coming.version;
+  state.term = state.coming.term;
+  state.applied = state.coming.number;
+  statistics_.pull.add(runtime_.now_s() - state.answered_s);
 }
 
 void ServerClient::push(std::uint32_t slice, WorkerHead head, std::span<const std::byte> body,
@@ -127,22 +145,21 @@ void ServerClient::push(std::uint32_t slice, WorkerHead head, std::span<const st
     SliceState& state = slices_[slice];
     CHECK(!state.head && !state.values, "slice {} is pushed before it came back", slice);
     state.head = state.values = true;
+    if (!head.extra)
+      state.clock = epoch_of(state.clock) == head.epoch ? state.clock + 1 : clock_at(head.epoch, 1);
     head.slice = slice;
     head.bytes = body.size();
+    head.number = state.out.number + 1;
+    head.clock = state.clock;
+    head.version = state.version;
+    head.term = state.term;
     state.out = head;
+    state.body = body;
+    state.into = into;
   }
-  courier_.post([this, slice, body, into, write = std::move(write)] {
-    expect_values(slice, into);
+  courier_.post([this, slice, write = std::move(write)] {
     if (write) write();
-    SliceState& state = slices_[slice];
-    courier_.send_parcel(
-        rank_of(layout_.slices[slice].server),
-        {.priority = int(slice),
-         .head_tag = tag_of(Stream::worker_head),
-         .body_tag = tag_of(Stream::gradient),
-         .head = bytes_of(state.out),
-         .body = body,
-         .started = [this, slice] { slices_[slice].started_s = runtime_.now_s(); }});
+    send(slice);
   });
 }
 
@@ -152,13 +169,27 @@ void ServerClient::pull(std::uint32_t slice, std::span<float> into) {
     SliceState& state = slices_[slice];
     CHECK(!state.head && !state.values, "slice {} is pulled before it came back", slice);
     state.head = state.values = true;
-    state.out = {.kind = WorkerHead::pull, .slice = slice};
+    state.out = {.kind = WorkerHead::pull, .slice = slice, .number = state.out.number};
+    state.into = into;
   }
-  courier_.post([this, slice, into] {
-    expect_values(slice, into);
-    courier_.send(rank_of(layout_.slices[slice].server), tag_of(Stream::worker_head),
-                  bytes_of(slices_[slice].out));
-  });
+  courier_.post([this, slice] { send(slice); });
+}
+
+// In the loop: what the slice's state says is wanted.
+void ServerClient::send(std::uint32_t slice) {
+  SliceState& state = slices_[slice];
+  state.sent = true;
+  state.told = std::max(state.told, state.out.clock);
+  expect_values(slice);
+  if (state.out.kind == WorkerHead::pull)
+    return courier_.send(holder_of(slice), tag_of(Stream::worker_head), bytes_of(state.out));
+  courier_.send_parcel(holder_of(slice),
+                       {.priority = int(slice),
+                        .head_tag = tag_of(Stream::worker_head),
+                        .body_tag = tag_of(Stream::gradient),
+                        .head = bytes_of(state.out),
+                        .body = state.body,
+                        .started = [this, slice] { slices_[slice].started_s = runtime_.now_s(); }});
 }
 
 std::uint32_t ServerClient::generation() {
@@ -179,9 +210,14 @@ void ServerClient::tell(int server, const WorkerHead& head) {
 }
 
 void ServerClient::rest(std::uint32_t epoch) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (SliceState& state : slices_) state.clock = clock_at(epoch + 1, 0);
+  }
   courier_.post([this, epoch] {
+    for (SliceState& state : slices_) state.told = clock_at(epoch + 1, 0);
     for (int server = 0; server < layout_.servers; ++server)
-      tell(server, {.kind = WorkerHead::rest, .epoch = epoch});
+      if (!succession_.lost(server)) tell(server, {.kind = WorkerHead::rest, .epoch = epoch});
   });
 }
 
@@ -193,7 +229,7 @@ void ServerClient::ask(const Ask& ask, std::vector<float> buffers) {
   courier_.post([this, ask, buffers = std::move(buffers)]() mutable {
     ask_out_ = ask;
     buffers_out_ = std::move(buffers);
-    courier_.recv(rank_of(0), tag_of(Stream::answer), writable_bytes_of(answer_in_),
+    courier_.recv(0, tag_of(Stream::answer), writable_bytes_of(answer_in_),
                   [this](const Completion&) {
                     {
                       const std::lock_guard lock(mutex_);
@@ -201,9 +237,9 @@ void ServerClient::ask(const Ask& ask, std::vector<float> buffers) {
                     }
                     changed_->set();
                   });
-    courier_.send(rank_of(0), tag_of(Stream::ask), bytes_of(ask_out_));
+    courier_.send(0, tag_of(Stream::ask), bytes_of(ask_out_));
     if (!buffers_out_.empty())
-      courier_.send(rank_of(0), tag_of(Stream::buffers), std::as_bytes(std::span(buffers_out_)));
+      courier_.send(0, tag_of(Stream::buffers), std::as_bytes(std::span(buffers_out_)));
   });
 }
 
@@ -212,13 +248,14 @@ Answer ServerClient::answer(std::span<float> merged) {
   const Answer came = answer_in_;
   if (came.buffers && !merged.empty())
     perform([&](const auto& done) {
-      courier_.recv(rank_of(0), tag_of(Stream::buffers), std::as_writable_bytes(merged),
+      courier_.recv(0, tag_of(Stream::buffers), std::as_writable_bytes(merged),
                     [done](const Completion&) { done(); });
     });
   return came;
 }
 
-// Starts something in the loop and waits until it calls done().
+// Starts something in the loop and waits until it calls done(). It is started again when a server
+// is lost, of which nothing is open any more.
 template <typename Start>
 void ServerClient::perform(const Start& start) {
   std::uint64_t number = 0;
@@ -227,20 +264,30 @@ void ServerClient::perform(const Start& start) {
     number = performed_ + 1;
   }
   const auto done = [this] {
+    request_ = {};
     {
       const std::lock_guard lock(mutex_);
       ++performed_;
     }
     changed_->set();
   };
-  courier_.post([&start, done] { start(done); });
+  courier_.post([this, &start, done] {
+    request_ = [&start, done] { start(done); };
+    start(done);
+  });
   wait_until([&] { return performed_ >= number; });
 }
 
 std::string ServerClient::report(int server) {
   std::int64_t length = 0;
   std::string text;
+  bool asked = false;
   perform([&](const auto& done) {
+    if (succession_.lost(server)) {
+      text.clear();
+      return done();
+    }
+    if (std::exchange(asked, true)) return;
     courier_.recv(rank_of(server), tag_of(Stream::state), writable_bytes_of(length),
                   [&, done, server](const Completion&) {
                     text.resize(std::size_t(length));
@@ -254,19 +301,29 @@ std::string ServerClient::report(int server) {
 }
 
 void ServerClient::fetch_state(int server, std::size_t arena, std::span<float> shard) {
+  int asked = -1;
   perform([&](const auto& done) {
-    courier_.recv(rank_of(server), tag_of(Stream::state), std::as_writable_bytes(shard),
+    const int holder = succession_.holder(server);
+    if (std::exchange(asked, holder) == holder) return;
+    courier_.recv(rank_of(holder), tag_of(Stream::state), std::as_writable_bytes(shard),
                   [done](const Completion&) { done(); });
-    tell(server, {.kind = WorkerHead::state, .slice = std::uint32_t(arena)});
+    tell(
+        holder,
+        {.kind = WorkerHead::state, .slice = std::uint32_t(arena), .shard = std::uint32_t(server)});
   });
 }
 
 void ServerClient::leave() {
   courier_.post([this] {
+    leaving_ = true;
     for (int server = 0; server < layout_.servers; ++server) {
+      if (succession_.lost(server)) continue;
       courier_.drop(rank_of(server));
       tell(server, {.kind = WorkerHead::bye});
     }
+    if (leader_) return leader_->await_all_gone([this] { courier_.stop(); });
+    ask_out_ = {.kind = Ask::bye};
+    courier_.send(0, tag_of(Stream::ask), bytes_of(ask_out_));
     courier_.stop();
   });
   task_->join();

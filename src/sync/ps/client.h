@@ -14,7 +14,10 @@
 
 #include "sync/ps/courier.h"
 #include "sync/ps/job.h"
+#include "sync/ps/leader.h"
 #include "sync/ps/message.h"
+#include "sync/ps/policy.h"
+#include "sync/ps/succession.h"
 #include "sync/ps/timings.h"
 #include "world/world.h"
 
@@ -29,21 +32,25 @@ void send_setup(Transport& transport, int workers, int server, const ServerJob* 
 struct ClientStatistics {
   Timings push;  // from the first byte of a slice until the server has dealt with it
   Timings pull;  // from there until the new values are here
+  int lost_servers = 0;
+  std::int64_t lost_updates = 0;  // see Account; of the leader
+  std::int64_t lost_gradients = 0;
   Traffic traffic{};
 };
 
 class ServerClient {
  public:
-  // Its task owns the world's transport until leave() or the end: nobody else may use it. The first
-  // `workers` ranks are workers. `layout` outlives the client.
-  ServerClient(World world, const ServerLayout& layout, int workers);
+  // Its task owns the world's transport until leave() or the end: nobody else may use it. Worker 0
+  // leads the run, in that task. `job` outlives the client.
+  ServerClient(World world, const ServerJob& job);
   // Drops what is under way.
   ~ServerClient();
   ServerClient(const ServerClient&) = delete;
   ServerClient& operator=(const ServerClient&) = delete;
 
   // Called by one other task. Those that do not wait never block; those that wait throw what went
-  // wrong in the meantime: PeerLost for a lost server, DataError for a refusal.
+  // wrong in the meantime: TransportError for parameters that are lost with a server, DataError for
+  // a refusal. What was asked of a server that is lost is asked again of the one that took over.
 
   // Sends a gradient; new values come into `into`. The bytes stay until wait() for the slice;
   // `write` writes them first, once, in the client's task. All gradients of a step are of one
@@ -60,15 +67,16 @@ class ServerClient {
 
   void rest(std::uint32_t epoch);  // no more pushes in this epoch
 
-  // Asks the coordinator; `buffers` go with Ask::arrive. One question at a time.
+  // Asks the leader; `buffers` go with Ask::arrive. One question at a time.
   void ask(const Ask& ask, std::vector<float> buffers = {});
   // Waits for the answer; merged buffers come with some.
   Answer answer(std::span<float> merged);
 
-  std::string report(int server);  // its statistics as JSON; waits
+  std::string report(int server);  // its statistics as JSON, nothing of a lost one; waits
   void fetch_state(int server, std::size_t arena, std::span<float> shard);  // waits
 
-  // Says good-bye to all servers and gives the transport back; waits.
+  // Says good-bye to all and gives the transport back; waits. Worker 0 waits for the good-byes of
+  // all others.
   void leave();
 
   // After leave(), or while nothing is under way.
@@ -77,17 +85,34 @@ class ServerClient {
  private:
   struct SliceState {
     bool head = false, values = false;  // still under way
+    bool sent = false;                  // and asked for; only of the loop
     double started_s = 0;
     double answered_s = 0;
     std::uint32_t generation = 0;
-    WorkerHead out;
+    Clock clock = 0;            // of the last push
+    Clock told = 0;             // the same, sent; only of the loop
+    std::int64_t version = 0;   // of the values that are here
+    std::uint64_t term = 0;     // see ServerHead
+    std::uint64_t applied = 0;  // the number of the last push that moved them
+    ServerHead coming;          // the same, of values that come
+    WorkerHead out;             // its number is that of the last push
+    std::span<const std::byte> body;
+    std::span<float> into;
   };
 
   void loop();
   void tell(int server, const WorkerHead& head);
   void expect_server_head(int server);
-  void expect_values(std::uint32_t slice, std::span<float> into);
+  void expect_values(std::uint32_t slice);
   void finish_slice(SliceState& state);
+  void send(std::uint32_t slice);
+  void lose(int rank, const std::string& why);
+  void lose_server(int server, const std::string& why);
+  void claim(std::uint32_t slice);
+  void expect_account(int server);
+  int holder_of(std::uint32_t slice) const {
+    return rank_of(succession_.holder(layout_.slices[slice].server));
+  }
   template <typename Start>
   void perform(const Start& start);
   void wait_until(const std::function<bool()>& reached);
@@ -96,6 +121,10 @@ class ServerClient {
   Runtime& runtime_;
   const ServerLayout& layout_;
   const int workers_;
+  const bool mirrors_;
+  Succession succession_;          // what follows belongs to the loop
+  std::function<void()> request_;  // starts what is under way, again
+  bool leaving_ = false;
   std::vector<ServerHead> heads_in_;                // by server
   std::vector<std::vector<std::uint16_t>> halves_;  // by slice: what comes, where it is bf16
   Ask ask_out_;
@@ -109,7 +138,8 @@ class ServerClient {
   std::exception_ptr failure_;
   ClientStatistics statistics_;
   Courier courier_;
-  std::unique_ptr<Task> task_;  // last: it uses all of the above
+  std::unique_ptr<Leader> leader_;  // of worker 0
+  std::unique_ptr<Task> task_;      // last: it uses all of the above
 };
 
 }  // namespace convoy

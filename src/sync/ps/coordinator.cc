@@ -92,7 +92,7 @@ void Coordinator::lease(int worker, std::int64_t number, bool test) {
     made.mean_over = std::uint32_t(combines(job_.policy) ? course_.batch_samples(step)
                                                          : course_.part_samples(step, part));
   }
-  if (worker == 0) set_text(made.text, std::exchange(note_, {}));
+  if (worker == 0) set_text(made.text, take_note());
   waiting_[std::size_t(worker)].reset();
   answers_.emplace_back(worker, made);
 }
@@ -104,7 +104,7 @@ void Coordinator::answer(int worker, Answer::Kind kind, std::string_view text) {
               .evaluated = evaluates_,
               .buffers = merges_,
               .sums = sums_};
-  if (worker == 0 && text.empty()) set_text(made.text, std::exchange(note_, {}));
+  if (worker == 0 && text.empty()) set_text(made.text, take_note());
   if (!text.empty()) set_text(made.text, text);
   waiting_[std::size_t(worker)].reset();
   answers_.emplace_back(worker, made);
@@ -140,8 +140,8 @@ void Coordinator::watch(double loss) {
   Order order{.kind = move->kind == LossGuard::Move::Kind::keep ? Order::keep : Order::go_back};
   if (order.kind == Order::go_back) {
     order.generation = ++generation_;
-    note_ = fmt::format("guard: {}; back to the last good weights, policy {}", move->reason,
-                        move->policy);
+    note(fmt::format("guard: {}; back to the last good weights, policy {}", move->reason,
+                     move->policy));
   }
   set_text(order.policy, move->policy);
   orders_.push_back(order);
@@ -161,7 +161,7 @@ void Coordinator::ask(int worker, const Ask& ask, std::vector<float> buffers) {
   if (const std::string failure = text_in(ask.failure); !failure.empty()) {
     const std::size_t orders = orders_.size();
     watch(std::numeric_limits<double>::quiet_NaN());
-    if (orders_.size() == orders) return fail(Answer::failed, failure);
+    if (orders_.size() == orders) return fail(failure);
   }
   if (ask.lease >= 0) take_result(worker, ask);
   if (ask.kind == Ask::arrive) {
@@ -174,8 +174,6 @@ void Coordinator::ask(int worker, const Ask& ask, std::vector<float> buffers) {
 void Coordinator::lost(int worker, const std::string& why) {
   if (!std::exchange(alive_[std::size_t(worker)], 0)) return;
   waiting_[std::size_t(worker)].reset();
-  if (worker == 0)
-    return fail(Answer::abandoned, fmt::format("worker 0, which leads the run, is lost: {}", why));
   int given_back = 0;
   for (Lease& lease : leases_)
     if (lease.worker == worker && !lease.done) {
@@ -183,15 +181,22 @@ void Coordinator::lost(int worker, const std::string& why) {
       (lease.test ? tests_ : parts_)[std::size_t(lease.number)] = Part::open;
       given_back += !lease.test;
     }
-  note_ = fmt::format("worker {} is lost; {} of its parts of a batch are given to others", worker,
-                      given_back);
+  note(fmt::format("worker {} is lost ({}); {} of its parts of a batch are given to others", worker,
+                   why, given_back));
   settle();
 }
 
-void Coordinator::fail(Answer::Kind kind, const std::string& why) {
+std::string Coordinator::take_note() {
+  if (notes_.empty()) return {};
+  std::string first = std::move(notes_.front());
+  notes_.pop_front();
+  return first;
+}
+
+void Coordinator::fail(const std::string& why) {
   phase_ = Phase::over;
   for (std::size_t i = 0; i < alive_.size(); ++i)
-    if (alive_[i]) answer(int(i), kind, why);
+    if (alive_[i]) answer(int(i), Answer::failed, why);
 }
 
 void Coordinator::settle() {

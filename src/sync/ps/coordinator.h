@@ -1,13 +1,14 @@
-// Hands out the work of a run, batch by batch, to workers that are not in step: the part of server
-// 0. A part of a batch is leased to a worker, who says when it is done; those of a worker that is
-// lost are leased again, so that an epoch sees every sample. When all parts are done, all workers
-// come together: they take the mean of their running statistics, evaluate (test batches are leased
-// the same way), and worker 0, which leads, tells people and saves before the next epoch begins.
+// Hands out the work of a run, batch by batch, to workers that are not in step. A part of a batch
+// is leased to a worker, who says when it is done; those of a worker that is lost are leased again,
+// so that an epoch sees every sample. When all parts are done, all workers come together: they take
+// the mean of their running statistics, evaluate (test batches are leased the same way), and worker
+// 0, which leads, tells people and saves before the next epoch begins.
 //
-// It sends nothing itself: the server takes answers and orders from it.
+// It sends nothing itself: the leader takes answers and orders from it.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +27,8 @@ class Coordinator {
 
   // `buffers` come with Ask::arrive.
   void ask(int worker, const Ask& ask, std::vector<float> buffers = {});
-  void lost(int worker, const std::string& why);
+  void lost(int worker, const std::string& why);                      // not of worker 0
+  void note(std::string line) { notes_.push_back(std::move(line)); }  // for people
 
   // By worker; taken once.
   std::vector<std::pair<int, Answer>> take_answers() { return std::exchange(answers_, {}); }
@@ -53,7 +55,8 @@ class Coordinator {
   bool settle_worker(int worker);
   void come_together();
   void end_epoch();
-  void fail(Answer::Kind kind, const std::string& why);
+  void fail(const std::string& why);
+  std::string take_note();
   void watch(double loss);
   bool all_done(const std::vector<Part>& parts) const;
   bool everybody(Ask::Kind kind) const;
@@ -81,7 +84,7 @@ class Coordinator {
   std::vector<Order> orders_;
   LossGuard guard_;
   std::uint32_t generation_ = 0;
-  std::string note_;  // for people, with the next answer to worker 0
+  std::deque<std::string> notes_;  // for people: one with each answer to worker 0
 };
 
 }  // namespace convoy

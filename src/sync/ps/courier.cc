@@ -143,7 +143,9 @@ void Courier::run() {
     } catch (const PeerLost& loss) {
       if (!lost_) throw;
       troubled = loss.rank();
-      why = loss.what();
+      // Without the rank, which is told beside it.
+      const std::string text = loss.what();
+      why = text.substr(std::min(text.find(": ") + 2, text.size()));
     } catch (const TransportError& error) {
       if (!fault_) throw;
       troubled = faulty_peer();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sync/exact.h"
+#include "sync/ps/policy.h"
 #include "sync/wire_code.h"
 
 namespace convoy {
@@ -92,6 +93,13 @@ int CourseOptions::parts_of_epoch() const {
   return count;
 }
 
+// With spare workers nobody can tell which of them was in a round that is lost: they may then wait
+// for each other, one slice for the one and another for the other.
+bool ServerJob::mirrors() const {
+  const bool rounds_known = !combines(policy) || has_fixed_parts(policy);
+  return layout.servers > 1 && (replicas > 0 || (snapshot_every > 0 && rounds_known));
+}
+
 std::size_t ServerJob::largest_push() const {
   const std::size_t count = layout.largest_slice();
   if (const std::unique_ptr<WireCode> code = make_wire_code(wire))
@@ -119,6 +127,8 @@ std::string ServerJob::to_text() const {
               {"wire", wire},
               {"buffers", buffers},
               {"course", to_json(course)},
+              {"replicas", replicas},
+              {"snapshot_every", snapshot_every},
               {"update_s_per_byte", update_s_per_byte}}
       .dump();
 }
@@ -138,6 +148,8 @@ ServerJob ServerJob::from_text(const std::string& text) {
                 .wire = object.at("wire"),
                 .buffers = object.at("buffers"),
                 .course = course_from(object.at("course")),
+                .replicas = object.at("replicas"),
+                .snapshot_every = object.at("snapshot_every"),
                 .update_s_per_byte = object.at("update_s_per_byte")};
   for (const json& row : object.at("parameters")) {
     Parameter parameter;

@@ -44,7 +44,12 @@ struct ServerJob {
   std::string wire = "f32";           // of gradients, see WireCode; bf16: also of their answers
   std::size_t buffers = 0;  // floats of running statistics, averaged at the end of an epoch
   CourseOptions course;
-  double update_s_per_byte = 0;  // of a simulated server, by bytes of gradient
+  int replicas = 0;                 // copies of a slice that an answer waits for
+  std::int64_t snapshot_every = 0;  // updates of a slice after which it is copied anyway; 0: never
+  double update_s_per_byte = 0;     // of a simulated server, by bytes of gradient
+
+  // Whether each server's slices are copied to the next, which takes over if it is lost.
+  bool mirrors() const;
 
   // Bytes of the largest push, or of the largest slice, where that is more.
   std::size_t largest_push() const;

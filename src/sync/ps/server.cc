@@ -36,51 +36,32 @@ ParameterServer::ParameterServer(World world, int workers)
       courier_(world.transport) {
   if (!receive_setup()) return;
   policy_ = make_policy(job_.policy, workers_);
-  place_of_.assign(job_.layout.slices.size(), -1);
+  rooms_.emplace(job_.largest_push() / sizeof(float));
   const std::size_t count = std::size_t(workers_);
-  for (std::size_t i = 0; i < job_.layout.slices.size(); ++i) {
-    if (job_.layout.slices[i].server != index_) continue;
-    place_of_[i] = int(slices_.size());
+  for (std::size_t i = 0; i < job_.layout.slices.size(); ++i)
     slices_.push_back(
         {.number = std::uint32_t(i),
          .slice = job_.layout.slices[i],
+         .active = job_.layout.slices[i].server == index_,
          .version = job_.updates,
          .clocks = std::vector<Clock>(count, clock_at(std::uint32_t(job_.course.first_epoch), 0)),
-         .pulled = std::vector<std::int64_t>(count, job_.updates),
-         .held = {},
-         .held_by = {},
-         .unanswered = {},
+         .numbers = std::vector<std::uint64_t>(count, 0),
          .sent = std::vector<Room>(count)});
-  }
   statistics_.applied_by.assign(count, 0);
-  if (index_ == 0) coordinator_ = std::make_unique<Coordinator>(job_);
-  if (job_.course.guard) kept_.assign(shard_->values().begin(), shard_->values().end());
 }
 
 ParameterServer::~ParameterServer() = default;
 
-ParameterServer::Room ParameterServer::take_room() {
-  std::unique_ptr<std::vector<float>> room;
-  if (free_rooms_->empty()) {
-    room = std::make_unique<std::vector<float>>(job_.largest_push() / sizeof(float));
-  } else {
-    room = std::move(free_rooms_->back());
-    free_rooms_->pop_back();
-  }
-  return {room.release(),
-          [rooms = free_rooms_](std::vector<float>* used) { rooms->emplace_back(used); }};
-}
-
 void ParameterServer::run() {
-  if (!shard_) return;
-  courier_.on_lost([this](int rank, const std::string& why) { lose(rank, why); });
+  if (slices_.empty()) return;
+  courier_.on_lost([this](int rank, const std::string&) { lose(rank); });
   courier_.on_fault([this](int rank, const std::string& why) { refuse(rank, why); });
   for (int worker = 0; worker < workers_; ++worker) {
     expect_head(worker);
     for (int i = 0; i < kBodiesAhead; ++i) expect_body(worker);
-    if (coordinator_) expect_ask(worker);
   }
-  if (!coordinator_) expect_order();
+  expect_order();
+  start_mirrors();
   courier_.run();
   if (std::none_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.left; }))
     throw TransportError("every worker is lost");
@@ -98,7 +79,7 @@ void ParameterServer::expect_head(int worker) {
 
 void ParameterServer::expect_body(int worker) {
   Peer::Body& body =
-      peers_[std::size_t(worker)].bodies.emplace_back(Peer::Body{.room = take_room()});
+      peers_[std::size_t(worker)].bodies.emplace_back(Peer::Body{.room = rooms_->take()});
   courier_.recv(worker, tag_of(Stream::gradient), std::as_writable_bytes(std::span(*body.room)),
                 [this, worker, &body](const Completion& completion) {
                   body.bytes = completion.bytes;
@@ -124,11 +105,14 @@ void ParameterServer::take_head(int worker, const WorkerHead& head) {
       break;
     case WorkerHead::rest:
       for (SliceState& state : slices_)
-        state.clocks[std::size_t(worker)] = clock_at(head.epoch + 1, 0);
+        if (state.active) state.clocks[std::size_t(worker)] = clock_at(head.epoch + 1, 0);
       consider_all();
       break;
     case WorkerHead::state:
-      send_state(worker, head.slice);
+      send_state(worker, head);
+      break;
+    case WorkerHead::claim:
+      take_claim(worker, head);
       break;
     case WorkerHead::report:
       statistics_.traffic = courier_.traffic();
@@ -159,17 +143,16 @@ void ParameterServer::match(int worker) {
 }
 
 ParameterServer::SliceState* ParameterServer::find(std::uint32_t slice) {
-  if (slice >= place_of_.size() || place_of_[slice] < 0) return nullptr;
-  return &slices_[std::size_t(place_of_[slice])];
+  return slice < slices_.size() && slices_[slice].active ? &slices_[slice] : nullptr;
 }
 
 std::string ParameterServer::fault_of(const Push& push) const {
   const WorkerHead& head = push.head;
-  if (head.slice >= place_of_.size() || place_of_[head.slice] < 0)
+  if (head.slice >= slices_.size() || !slices_[head.slice].active)
     return fmt::format("a gradient for slice {}, which server {} does not have", head.slice,
                        index_);
-  const ServerSlice& slice = slices_[std::size_t(place_of_[head.slice])].slice;
-  const WireCode* const code = shard_->code();
+  const ServerSlice& slice = slices_[head.slice].slice;
+  const WireCode* const code = shards_[std::size_t(slice.server)]->code();
   const bool exact = job_.virtual_shards > 0;
   const std::size_t expected =
       sizeof(float) * (code    ? code->words(slice.count())
@@ -191,22 +174,34 @@ std::string ParameterServer::fault_of(const Push& push) const {
   return {};
 }
 
+// In updates. Those of weights from a server that is lost: what was known of its updates, and those
+// that were made since.
+std::int64_t ParameterServer::staleness_of(const SliceState& state, const Push& push) const {
+  const std::int64_t behind = push.head.term == state.term ? state.version - push.head.version
+                                                           : state.known - push.head.version +
+                                                                 state.version - state.taken_at;
+  return std::max<std::int64_t>(behind, 0);
+}
+
 void ParameterServer::take_push(Push push) {
   const std::size_t worker = std::size_t(push.worker);
   if (!alive_[worker]) return;
   if (const std::string fault = fault_of(push); !fault.empty()) return refuse(push.worker, fault);
   SliceState& state = *find(push.head.slice);
+  if (!push.head.extra) state.clocks[worker] = std::max(state.clocks[worker], push.head.clock);
+  if (push.head.number <= state.numbers[worker]) {  // known from a server that is lost
+    ++statistics_.repeated;
+    state.unanswered.push_back({push.worker, push.arrived_s});
+    return consider(state);
+  }
   ++statistics_.pushes;
-  Clock& clock = state.clocks[worker];
-  if (!push.head.extra)
-    clock = epoch_of(clock) == push.head.epoch ? clock + 1 : clock_at(push.head.epoch, 1);
-  const std::int64_t behind = state.version - state.pulled[worker];
+  const std::int64_t behind = staleness_of(state, push);
   using Verdict = ConsistencyPolicy::Verdict;
   // A gradient of weights that were given up since is worth nothing.
   const Verdict verdict =
-      push.head.generation == generation_ ? policy_->receive(behind) : Verdict::drop;
+      push.head.generation == state.generation ? policy_->receive(behind) : Verdict::drop;
   if (verdict != Verdict::drop) statistics_.see_staleness(push.head.epoch, behind);
-  if (push.head.extra && verdict != Verdict::drop) {
+  if (push.head.extra && push.head.generation == state.generation) {
     update_by_all(state, {&push, 1});
     return answer(state, push.worker, push.arrived_s);
   }
@@ -238,7 +233,7 @@ void ParameterServer::consider(SliceState& state) {
     state.held_by.clear();
   }
   for (std::size_t i = 0; i < state.unanswered.size();) {
-    const SliceState::Unanswered waiting = state.unanswered[i];
+    const Unanswered waiting = state.unanswered[i];
     if (alive_[std::size_t(waiting.worker)] && !policy_->may_answer(view(state), waiting.worker)) {
       ++i;
       continue;
@@ -249,7 +244,8 @@ void ParameterServer::consider(SliceState& state) {
 }
 
 void ParameterServer::consider_all() {
-  for (SliceState& state : slices_) consider(state);
+  for (SliceState& state : slices_)
+    if (state.active) consider(state);
 }
 
 ServerShard::Pace ParameterServer::pace_of(const SliceState& state, double factor) const {
@@ -262,27 +258,34 @@ void ParameterServer::count_update(SliceState& state, double start_s) {
   if (job_.update_s_per_byte > 0)
     world_.runtime.compute_s(job_.update_s_per_byte * double(state.slice.count() * sizeof(float)));
   ++state.version;
+  ++state.edition;
   state.halves.reset();
   ++statistics_.updates;
   statistics_.weight_updates = std::max(statistics_.weight_updates, state.version - job_.updates);
   statistics_.update.add(world_.runtime.now_s() - start_s);
+  if (due(state)) mirror(state);
+}
+
+void ParameterServer::count_applied(SliceState& state, const Push& push) {
+  ++statistics_.applied;
+  ++statistics_.applied_by[std::size_t(push.worker)];
+  state.numbers[std::size_t(push.worker)] = push.head.number;
 }
 
 void ParameterServer::update_by(SliceState& state, const Push& push) {
   const double start_s = world_.runtime.now_s();
   const std::size_t worker = std::size_t(push.worker);
-  const std::int64_t behind = state.version - state.pulled[worker];
+  const std::int64_t behind = staleness_of(state, push);
   const ServerShard::Pace pace = pace_of(state, policy_->rate_factor(behind));
   const std::span<const std::byte> gradient = first_bytes(*push.body, push.bytes);
   if (const double factor = policy_->compensation(); factor > 0 && state.sent[worker]) {
     const std::span<const float> then = std::span(*state.sent[worker]).first(state.slice.count());
-    shard_->update_compensated(state.slice, gradient, then, float(factor), pace);
+    shard_of(state).update_compensated(state.slice, gradient, then, float(factor), pace);
   } else {
     const ServerShard::Gradient one{.message = gradient};
-    shard_->update(state.slice, {&one, 1}, pace);
+    shard_of(state).update(state.slice, {&one, 1}, pace);
   }
-  ++statistics_.applied;
-  ++statistics_.applied_by[worker];
+  count_applied(state, push);
   count_update(state, start_s);
 }
 
@@ -301,62 +304,75 @@ void ParameterServer::update_by_all(SliceState& state, std::span<const Push> pus
       gradients.push_back({.largest = {reinterpret_cast<const std::uint32_t*>(all.data()), blocks},
                            .shards = all.subspan(blocks)});
     }
-    shard_->update_exact(state.slice, gradients, pace);
+    shard_of(state).update_exact(state.slice, gradients, pace);
   } else {
     std::vector<ServerShard::Gradient> gradients;
     for (const Push& push : pushes)
       gradients.push_back(
           {.message = first_bytes(*push.body, push.bytes),
            .factor = samples > 0 ? float(double(push.head.mean_over) / double(samples)) : 1.0f});
-    shard_->update(state.slice, gradients, pace);
+    shard_of(state).update(state.slice, gradients, pace);
   }
-  for (const Push& push : pushes) {
-    ++statistics_.applied;
-    ++statistics_.applied_by[std::size_t(push.worker)];
-  }
+  for (const Push& push : pushes) count_applied(state, push);
   count_update(state, start_s);
 }
 
-// What answers a push, or a pull: values as they lie, or a copy where an update may come before
-// they are all gone: also of what lost workers left. Rounded ones are made once for a version.
-std::span<const std::byte> ParameterServer::outgoing(SliceState& state, int worker, Answers kind,
-                                                     Room& copy) {
-  const std::span<const float> values = shard_->slice_values(state.slice);
-  const bool all_here = std::all_of(alive_.begin(), alive_.end(), [](char alive) { return alive; });
-  const bool rounds = job_.wire == "bf16" && kind == Answers::push;
-  const bool compensates = workers_ > 1 && policy_->compensation() > 0;
-  if (compensates || (!rounds && workers_ > 1 && !(policy_->in_rounds() && all_here))) {
-    copy = take_room();
-    std::copy(values.begin(), values.end(), copy->begin());
-    if (compensates) state.sent[std::size_t(worker)] = copy;
-  }
-  if (!rounds)
-    return std::as_bytes(copy ? std::span<const float>(*copy).first(values.size()) : values);
-  if (!state.halves) {
-    state.halves = take_room();
-    narrow_to_bf16(values, reinterpret_cast<std::uint16_t*>(state.halves->data()));
-  }
-  copy = state.halves;
-  return first_bytes(*copy, values.size() * sizeof(std::uint16_t));
+// What is mirrored before it may be seen: everything, with a replica; what is pulled when all rest,
+// in any case, so that all workers go on with, and save, what no loss can take back.
+void ParameterServer::answer(SliceState& state, int worker, double since_s, Answers kind) {
+  if (!alive_[std::size_t(worker)]) return;
+  const Unanswered to{.worker = worker, .since_s = since_s, .edition = state.edition, .kind = kind};
+  const bool first_mirrored = heir_ >= 0 && (job_.replicas > 0 || kind == Answers::exact);
+  if (!first_mirrored) return send_values(state, to, nullptr);
+  state.waiting.push_back(to);
+  release(state);
 }
 
-void ParameterServer::answer(SliceState& state, int worker, double since_s, Answers kind) {
-  const std::size_t place = std::size_t(worker);
+// What answers a push, or a pull: values of a copy, or else as they lie, or copied now where an
+// update may come before they are all gone: also of what lost workers left. Rounded ones are made
+// once for a version. `room` is what they lie in.
+std::span<const std::byte> ParameterServer::outgoing(SliceState& state, const Unanswered& to,
+                                                     Copy* copy, Room& room) {
+  std::span<const float> values = shard_of(state).slice_values(state.slice);
+  if (copy) values = std::span<const float>(*copy->room).first(values.size());
+  room = copy ? copy->room : nullptr;
+  const bool all_here = std::all_of(alive_.begin(), alive_.end(), [](char alive) { return alive; });
+  const bool rounds = job_.wire == "bf16" && to.kind == Answers::push;
+  const bool compensates = workers_ > 1 && policy_->compensation() > 0;
+  if (!room && (compensates || (!rounds && workers_ > 1 && !(policy_->in_rounds() && all_here)))) {
+    room = rooms_->take();
+    std::copy(values.begin(), values.end(), room->begin());
+  }
+  if (compensates) state.sent[std::size_t(to.worker)] = room;
+  if (!rounds)
+    return std::as_bytes(room ? std::span<const float>(*room).first(values.size()) : values);
+  Room& halves = copy ? copy->halves : state.halves;
+  if (!halves) {
+    halves = rooms_->take();
+    narrow_to_bf16(values, reinterpret_cast<std::uint16_t*>(halves->data()));
+  }
+  room = halves;
+  return first_bytes(*room, values.size() * sizeof(std::uint16_t));
+}
+
+void ParameterServer::send_values(SliceState& state, const Unanswered& to, Copy* copy) {
+  const std::size_t place = std::size_t(to.worker);
   if (!alive_[place]) return;
-  state.pulled[place] = state.version;
-  statistics_.wait.add(world_.runtime.now_s() - since_s);
-  Room copy;
-  const std::span<const std::byte> body = outgoing(state, worker, kind, copy);
+  statistics_.wait.add(world_.runtime.now_s() - to.since_s);
+  Room room;
+  const std::span<const std::byte> body = outgoing(state, to, copy, room);
   const auto head = std::make_shared<ServerHead>();
-  head->generation = generation_;
+  head->generation = copy ? copy->generation : state.generation;
   head->slice = state.number;
-  head->version = std::uint64_t(state.version);
-  courier_.send_parcel(worker, {.priority = int(state.number),
-                                .head_tag = tag_of(Stream::server_head),
-                                .body_tag = tag_of(Stream::values, state.number),
-                                .head = bytes_of(*head),
-                                .body = body,
-                                .done = [head, copy] {}});
+  head->version = copy ? copy->version : state.version;
+  head->number = state.numbers[place];
+  head->term = state.term;
+  courier_.send_parcel(to.worker, {.priority = int(state.number),
+                                   .head_tag = tag_of(Stream::server_head),
+                                   .body_tag = tag_of(Stream::values, state.number),
+                                   .head = bytes_of(*head),
+                                   .body = body,
+                                   .done = [head, room] {}});
 }
 
 }  // namespace convoy

@@ -24,6 +24,7 @@ nlohmann::json ServerStatistics::to_json() const {
           {"pushes", pushes},
           {"applied", applied},
           {"dropped", dropped},
+          {"repeated", repeated},
           {"refused", refused},
           {"lost_workers", lost_workers},
           {"update_s", update.sum_s()},

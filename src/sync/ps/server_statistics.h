@@ -16,6 +16,7 @@ struct ServerStatistics {
   std::int64_t pushes = 0;          // that were taken, of slices
   std::int64_t applied = 0;         // of them, those that moved weights
   std::int64_t dropped = 0;         // those that came too late to count
+  std::int64_t repeated = 0;        // that a server which is lost had dealt with, and not counted
   std::int64_t refused = 0;         // pushes that were faulty
   std::int64_t lost_workers = 0;
   std::vector<std::int64_t> applied_by;                // by worker

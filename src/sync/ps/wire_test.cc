@@ -64,7 +64,7 @@ class Worker {
   Worker(World world, const ServerJob& job)
       : rank(world.transport.rank()),
         job_(job),
-        client(world, job.layout, job.workers),
+        client(world, job),
         code(make_wire_code(job.wire)) {
     if (job.wire == "bf16") client.expect_halves();
   }

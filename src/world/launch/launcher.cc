@@ -27,6 +27,8 @@ constexpr double kSettle_s = 0.3;
 constexpr double kGrace_s = 1.0;
 // The same for an interrupted job, from the end of its first rank: others may be saving their work.
 constexpr double kInterruptGrace_s = 10.0;
+// From the end of the ranks that are needed to the order to end, for the others.
+constexpr double kRestGrace_s = 5.0;
 // From force to giving up on an agent.
 constexpr double kAgentGrace_s = 1.0;
 
@@ -62,7 +64,7 @@ class Launcher {
   bool busy();
   void wait_for_events();
   double next_deadline_s() const {
-    return std::min({settle_at_, kill_at_, drop_at_, start_by_, end_by_});
+    return std::min({tell_at_, settle_at_, rest_at_, kill_at_, drop_at_, start_by_, end_by_});
   }
   void pass_deadlines();
   void take(int host, const Frame& frame);
@@ -70,12 +72,14 @@ class Launcher {
   void start_part(int host);
   void receive(int host);
   void reap();
+  bool do_without_host(int host, const std::string& why);
   void interrupt(int number);
   void judge();
   void end_ranks();
   void kill_ranks();
   void broadcast(int number);
   void note(const std::string& text);
+  void tell_losses();
 
   const LaunchOptions& options_;
   LaunchPlan plan_;
@@ -87,20 +91,22 @@ class Launcher {
   std::unique_ptr<Rendezvous> rendezvous_;
   std::vector<std::string> notes_;  // how the hosts divide their cores
   int interrupted_ = 0;             // the signal that did it
+  std::vector<char> ended_;         // by rank
   bool ending_ = false;
   bool killing_ = false;
   // Points in time; kForever where there is none.
-  double settle_at_ = kForever, kill_at_ = kForever, drop_at_ = kForever;
-  double start_by_ = kForever, end_by_ = kForever;
+  double tell_at_ = kForever, settle_at_ = kForever, rest_at_ = kForever;
+  double kill_at_ = kForever, drop_at_ = kForever, start_by_ = kForever, end_by_ = kForever;
 };
 
 Launcher::Launcher(const LaunchOptions& options, LaunchPlan plan)
     : options_(options),
       plan_(std::move(plan)),
-      verdict_(plan_.job.hosts, plan_.job.host_of),
+      verdict_(plan_.job.hosts, plan_.job.host_of, options.needed),
       signals_({SIGCHLD, SIGINT, SIGTERM, SIGHUP}),
       out_(STDOUT_FILENO, options.tag_output),
-      err_(STDERR_FILENO, options.tag_errors) {
+      err_(STDERR_FILENO, options.tag_errors),
+      ended_(std::size_t(plan_.job.size), 0) {
   start_by_ = now_s() + options.start_timeout_s;
   end_by_ = now_s() + options.timeout_s;
   if (plan_.job.transport == "zmq") {
@@ -121,6 +127,13 @@ void Launcher::note(const std::string& text) {
   if (!options_.quiet) tell(stderr, fmt::format("convoy: {}\n", text));
 }
 
+// Not where a rank that is needed fails as well, perhaps for the same reason.
+void Launcher::tell_losses() {
+  tell_at_ = kForever;
+  for (const std::string& loss : verdict_.take_losses())
+    if (!verdict_.failing() && interrupted_ == 0) tell(stderr, fmt::format("convoy: {}\n", loss));
+}
+
 void Launcher::broadcast(int number) {
   verdict_.sent(number);
   for (const auto& link : links_)
@@ -133,7 +146,7 @@ void Launcher::broadcast(int number) {
 void Launcher::end_ranks() {
   if (ending_) return;
   ending_ = true;
-  settle_at_ = kForever;
+  settle_at_ = rest_at_ = kForever;
   broadcast(SIGTERM);
   kill_at_ = now_s() + kGrace_s;
 }
@@ -141,7 +154,7 @@ void Launcher::end_ranks() {
 void Launcher::kill_ranks() {
   if (killing_) return;
   ending_ = killing_ = true;
-  settle_at_ = kill_at_ = kForever;
+  settle_at_ = rest_at_ = kill_at_ = kForever;
   broadcast(SIGKILL);
   drop_at_ = now_s() + kAgentGrace_s;
 }
@@ -155,6 +168,8 @@ void Launcher::interrupt(int number) {
 
 // The job ends by the first failure; its cause gets some time to show.
 void Launcher::judge() {
+  if (verdict_.has_losses() && tell_at_ == kForever) tell_at_ = now_s() + kSettle_s;
+  if (verdict_.done() && !ending_ && rest_at_ == kForever) rest_at_ = now_s() + kRestGrace_s;
   if (!verdict_.failing()) settle_at_ = kForever;
   if (!verdict_.failing() || ending_ || interrupted_ != 0) return;
   if (verdict_.decided())
@@ -169,8 +184,9 @@ void Launcher::start_part(int host) {
 }
 
 void Launcher::take_end(int rank, const End& end) {
+  ended_[std::size_t(rank)] = 1;
   verdict_.ended(rank, end);
-  if (end.failed() && rendezvous_ && end.lost < 0)
+  if (end.failed() && rendezvous_ && (end.lost < 0 || !verdict_.needs(rank)))
     rendezvous_->announce_lost(rank, end.signal
                                          ? fmt::format("killed by {}", signal_name(end.signal))
                                          : fmt::format("ended with exit code {}", end.code));
@@ -230,9 +246,21 @@ void Launcher::reap() {
     if (link.gone()) continue;
     const bool dismissed = link.hung_up();
     link.reap([&] { receive(host); });
-    if (link.gone() && !link.done() && !dismissed && !killing_ && interrupted_ == 0)
+    if (link.gone() && !link.done() && !dismissed && !killing_ && interrupted_ == 0 &&
+        !do_without_host(host, link.last_words()))
       verdict_.failed(plan_.on_host(host) + link.last_words(), 1);
   }
+}
+
+// With an agent its ranks end. False where one of them is needed, or none has ever run.
+bool Launcher::do_without_host(int host, const std::string& why) {
+  const std::vector<int>& ranks = plan_.hosts[host].ranks;
+  if (!links_[host]->greeted() ||
+      std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return verdict_.needs(rank); }))
+    return false;
+  for (const int rank : ranks)
+    if (!ended_[std::size_t(rank)]) take_end(rank, {.code = 1, .why = why});
+  return true;
 }
 
 void Launcher::pass_deadlines() {
@@ -250,7 +278,8 @@ void Launcher::pass_deadlines() {
     verdict_.failed(fmt::format("the job took longer than --timeout {:g} s", options_.timeout_s),
                     124);
   }
-  if (now >= settle_at_) end_ranks();
+  if (now >= tell_at_) tell_losses();
+  if (now >= settle_at_ || now >= rest_at_) end_ranks();
   if (now >= kill_at_) kill_ranks();
   if (now >= drop_at_) {
     drop_at_ = kForever;
@@ -304,6 +333,7 @@ LaunchResult Launcher::run() {
     pass_deadlines();
     judge();
   }
+  tell_losses();
   LaunchResult result = verdict_.result();
   if (interrupted_ != 0) return {128 + interrupted_, ""};
   if (result.code == 0 && out_.sink().error() != 0)

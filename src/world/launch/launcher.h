@@ -1,5 +1,5 @@
 // Starts the ranks of a job on one host or many, passes on what they say, and ends them all when
-// one fails.
+// one fails that the job needs.
 #pragma once
 
 #include <map>
@@ -17,6 +17,7 @@ inline constexpr int kMostRanks = 1024;
 struct LaunchOptions {
   std::vector<std::string> command;   // what every rank runs
   int size = 0;                       // ranks; 0: one for every slot of the hosts
+  int needed = 0;                     // the first so many, without which it ends; 0: all
   std::vector<HostEntry> hosts = {};  // empty: this host alone
   int servers = 0;                    // the last ranks that are such, and
   std::string place = {};             // where they are: see place_servers()
