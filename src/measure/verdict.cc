@@ -112,6 +112,34 @@ std::string verdict(std::span<const RankTotals> ranks) {
                      communication > kMuch ? "that is the bottleneck" : "computation leads");
 }
 
+std::string verdict_with_servers(std::span<const RankTotals> workers) {
+  double all_s = 0, idle_s = 0, load_s = 0;
+  std::size_t slowest = 0;
+  const auto busy_s = [&](std::size_t i) {
+    return of(workers[i], Phase::load) + computation_s(workers[i]);
+  };
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    all_s += training_s(workers[i]);
+    idle_s += of(workers[i], Phase::communication) + of(workers[i], Phase::wait);
+    load_s += of(workers[i], Phase::load);
+    if (busy_s(i) > busy_s(slowest)) slowest = i;
+  }
+  if (!(all_s > 0)) return "";
+  if (load_s / all_s > kMuch && load_s > idle_s)
+    return fmt::format("loading data is {} of each step: the loader is the bottleneck",
+                       percent(load_s / all_s));
+  const std::string waiting =
+      fmt::format("waiting for parameters is {} of each step", percent(idle_s / all_s));
+  if (idle_s / all_s <= kLittle)
+    return waiting + ": computation is the bottleneck, more workers would pay";
+  const double others_s =
+      workers.size() > 1 ? (all_s - idle_s - busy_s(slowest)) / double(workers.size() - 1) : 0;
+  if (others_s > 0 && busy_s(slowest) > (1 + kMuch) * others_s)
+    return fmt::format("{}: worker {} is the bottleneck{}", waiting, slowest,
+                       excess(workers, int(slowest)));
+  return waiting + ": servers and network are the bottleneck";
+}
+
 double ledger_error(std::span<const RankTotals> ranks) {
   double worst = 0;
   for (const RankTotals& rank : ranks) {

@@ -24,6 +24,10 @@ struct RankTotals {
 // data 10.2 times as long as the others)". Empty where nothing was trained.
 std::string verdict(std::span<const RankTotals> ranks);
 
+// The same for workers that have parameter servers: "waiting for parameters is 41 % of each step:
+// servers and network are the bottleneck".
+std::string verdict_with_servers(std::span<const RankTotals> workers);
+
 // How far a rank's phases are from summing to its wall time, at worst, as a share of it.
 double ledger_error(std::span<const RankTotals> ranks);
 

@@ -56,6 +56,21 @@ TEST(Verdict, WaitingByTurns) {
   EXPECT_THAT(verdict(ranks), HasSubstr("by turns"));
 }
 
+TEST(VerdictWithServers, SaysWhatParametersAreWaitedFor) {
+  const auto said = [](const std::vector<RankTotals>& workers) {
+    return verdict_with_servers(workers);
+  };
+  EXPECT_EQ(said({totals(1, 58, 20, 21), totals(1, 59, 20, 20)}),
+            "waiting for parameters is 40 % of each step: servers and network are the bottleneck");
+  EXPECT_EQ(said({totals(1, 48, 1, 50), totals(1, 96, 1, 2)}),
+            "waiting for parameters is 27 % of each step: worker 1 is the bottleneck (computing 2 "
+            "times as long as the others)");
+  EXPECT_THAT(said({totals(1, 97, 1, 1), totals(1, 97, 1, 1)}),
+              HasSubstr("more workers would pay"));
+  EXPECT_THAT(said({totals(60, 30, 5, 5)}), HasSubstr("the loader is the bottleneck"));
+  EXPECT_EQ(said({}), "");
+}
+
 TEST(Sparkline, FollowsTheValues) {
   EXPECT_EQ(sparkline(std::vector{7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0}, 8), "█▇▆▅▄▃▂▁");
   EXPECT_EQ(sparkline(std::vector{0.0, 0.0, 4.0, 4.0}, 2), "▁█");

@@ -26,7 +26,8 @@ TrainResult carry_out(RunParts& parts, const RunCourse& course, std::FILE* human
     std::vector<RankTotals> totals;
     if (entry && !course.together) {
       entry->recording->abandon();
-      findings.run = entry->name;
+      totals = course.totals();
+      findings = {.run = entry->name, .verdict = verdict_with_servers(totals), .cost_s = 0};
     } else if (entry) {
       entry->recording->finish();
       totals = entry->recording->all_totals();

@@ -15,6 +15,8 @@ struct RunCourse {
   std::function<void()> leave;    // before the transport is closed
   RunEntry* entry = nullptr;      // in the store; null: there is none
   bool together = true;           // all workers end at the same time, and can talk to one another
+  // Otherwise: what the leading worker knows of the others' time, after run().
+  std::function<std::vector<RankTotals>()> totals = {};
 };
 
 // Trains, leaves weights and a record that says how it went, and closes the workers' transport.

@@ -154,7 +154,8 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
                     .view = [&] { return trainer.view(); },
                     .leave = [&] { client.leave(); },
                     .entry = &entry,
-                    .together = false},
+                    .together = false,
+                    .totals = [&] { return trainer.totals(); }},
                    human);
 }
 

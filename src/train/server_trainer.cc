@@ -145,6 +145,7 @@ void ServerTrainer::rest(const Answer& answer) {
     for (const Buffer& buffer : parts_.model.parameters().buffers())
       place = std::copy(buffer.values.begin(), buffer.values.end(), place);
   result_.kind = Ask::arrive;
+  set_text(result_.figures, worker_figures_json(parts_.client.statistics(), parts_.time).dump());
   result_.stop = parts_.interrupt.requested();
   parts_.client.ask(std::exchange(result_, {}), buffers_);
   parts_.time.charge(Phase::other);
@@ -241,7 +242,10 @@ void ServerTrainer::gather_statistics() {
   for (int server = 0; server < parts_.job.layout.servers; ++server)
     if (const std::string text = parts_.client.report(server); !text.empty())
       servers.push_back(nlohmann::json::parse(text));
-  statistics_ = server_statistics_json(servers, parts_.client.statistics(), parts_.time);
+  std::vector<nlohmann::json> workers;
+  for (const std::string& text : parts_.client.figures())
+    workers.push_back(text.empty() ? nlohmann::json() : nlohmann::json::parse(text));
+  statistics_ = server_statistics_json(servers, workers, parts_.client.statistics());
   state_.updates = first_updates_ + statistics_.at("weight_updates").get<std::int64_t>();
   record_staleness(parts_.recording, statistics_.at("staleness"));
   record_progress(parts_.recording,
@@ -279,6 +283,11 @@ void ServerTrainer::show(const Answer& answer) {
 
 double ServerTrainer::images_per_s() const {
   return share(double(images_ + epoch_images_), parts_.time.training_s());
+}
+
+std::vector<RankTotals> ServerTrainer::totals() const {
+  const nlohmann::json workers = statistics_.value("workers", nlohmann::json::array());
+  return totals_of(std::vector<nlohmann::json>(workers.begin(), workers.end()));
 }
 
 RunView ServerTrainer::view() const {

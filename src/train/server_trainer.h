@@ -45,6 +45,8 @@ class ServerTrainer {
   bool run();
 
   RunView view() const;
+  // Of all workers, as the leading one last heard of them; after run().
+  std::vector<RankTotals> totals() const;
 
  private:
   void train(const Answer& lease);
@@ -75,7 +77,7 @@ class ServerTrainer {
   std::int64_t epoch_images_ = 0;  // in the present one
   double epoch_start_s_ = 0;
   Progress progress_;
-  nlohmann::json statistics_;
+  nlohmann::json statistics_ = nlohmann::json::object();
   std::int64_t steps_ = 0;  // of this worker, in this process
 };
 

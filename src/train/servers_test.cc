@@ -210,7 +210,12 @@ TEST_F(Servers, MakeAsManyUpdatesAsTheirPolicySays) {
     }
     EXPECT_EQ(result.answer.at("steps"), updates);
     EXPECT_GT(servers_of(result).at("push").at("count"), 0);
-    EXPECT_GT(servers_of(result).at("worker_0").at("bytes_out"), 0);
+    ASSERT_EQ(servers_of(result).at("workers").size(), 4u);
+    for (const auto& worker : servers_of(result).at("workers")) {
+      EXPECT_GT(worker.at("push").at("count"), 0);
+      EXPECT_GT(worker.at("bytes_out"), 0);
+      EXPECT_GT(worker.at("phases_s").at("forward"), 0);
+    }
   }
 }
 

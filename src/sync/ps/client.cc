@@ -246,8 +246,10 @@ void ServerClient::ask(const Ask& ask, std::vector<float> buffers) {
 Answer ServerClient::answer(std::span<float> merged) {
   wait_until([&] { return answered_; });
   const Answer came = answer_in_;
+  bool asked = false;
   if (came.buffers && !merged.empty())
     perform([&](const auto& done) {
+      if (std::exchange(asked, true)) return;
       courier_.recv(0, tag_of(Stream::buffers), std::as_writable_bytes(merged),
                     [done](const Completion&) { done(); });
     });
@@ -276,6 +278,16 @@ void ServerClient::perform(const Start& start) {
     start(done);
   });
   wait_until([&] { return performed_ >= number; });
+}
+
+std::vector<std::string> ServerClient::figures() {
+  CHECK(leader_, "figures of all workers are with worker 0");
+  std::vector<std::string> all;
+  perform([&](const auto& done) {
+    all = leader_->figures();
+    done();
+  });
+  return all;
 }
 
 std::string ServerClient::report(int server) {

@@ -72,6 +72,8 @@ class ServerClient {
   // Waits for the answer; merged buffers come with some.
   Answer answer(std::span<float> merged);
 
+  // Of the leader: what each worker has measured, see Coordinator; waits.
+  std::vector<std::string> figures();
   std::string report(int server);  // its statistics as JSON, nothing of a lost one; waits
   void fetch_state(int server, std::size_t arena, std::span<float> shard);  // waits
 

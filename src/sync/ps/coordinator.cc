@@ -25,6 +25,7 @@ Coordinator::Coordinator(const ServerJob& job)
       alive_(std::size_t(job.workers), 1),
       waiting_(std::size_t(job.workers)),
       buffers_(std::size_t(job.workers)),
+      figures_(std::size_t(job.workers)),
       guard_(course_.guard, job.policy, job.workers) {
   begin_epoch();
 }
@@ -167,6 +168,7 @@ void Coordinator::ask(int worker, const Ask& ask, std::vector<float> buffers) {
   if (ask.kind == Ask::arrive) {
     rested_[std::size_t(worker)] = 1;
     buffers_[std::size_t(worker)] = std::move(buffers);
+    figures_[std::size_t(worker)] = text_in(ask.figures);
   }
   settle();
 }

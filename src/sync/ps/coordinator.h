@@ -33,6 +33,8 @@ class Coordinator {
   // By worker; taken once.
   std::vector<std::pair<int, Answer>> take_answers() { return std::exchange(answers_, {}); }
   std::vector<Order> take_orders() { return std::exchange(orders_, {}); }
+  // What each worker has measured, as JSON, when it last arrived; empty: it never did.
+  const std::vector<std::string>& figures() const { return figures_; }
   // The mean of all workers' buffers, for those who are answered Answer::merged.
   std::span<const float> merged() const { return merged_; }
 
@@ -79,6 +81,7 @@ class Coordinator {
   std::vector<char> rested_;                 // by worker: has come to rest in this epoch
   std::vector<std::vector<float>> buffers_;
   std::vector<float> merged_;
+  std::vector<std::string> figures_;
   EpochSums sums_;
   std::vector<std::pair<int, Answer>> answers_;
   std::vector<Order> orders_;

@@ -20,7 +20,8 @@ class Leader {
 
   void start();
   void lose_worker(int worker, const std::string& why);
-  void lose_server(int server) { serves_[std::size_t(server)] = 0; }   // gets no more orders
+  void lose_server(int server) { serves_[std::size_t(server)] = 0; }  // gets no more orders
+  const std::vector<std::string>& figures() const { return coordinator_.figures(); }
   void note(std::string line) { coordinator_.note(std::move(line)); }  // for people
   // Calls `gone` when every other worker has left or is lost.
   void await_all_gone(std::function<void()> gone);

@@ -81,7 +81,8 @@ struct Ask {
   std::int64_t lease = -1;  // that is done; -1: none
   std::int64_t loss = 0;    // sum, in units of 2^-24
   std::int64_t correct = 0, flip_correct = 0, shift_correct = 0, samples = 0;
-  std::array<char, 400> failure{};  // why it cannot go on; empty: it can
+  std::array<char, 400> failure{};   // why it cannot go on; empty: it can
+  std::array<char, 1600> figures{};  // of arrive: what it has measured so far, as JSON
 };
 
 // Numbers of an epoch, so far or in all.
