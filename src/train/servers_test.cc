@@ -192,9 +192,9 @@ TEST_F(Servers, SlowInWireFormatsEqualAllReduceBitForBit) {
   const TrainResult result = run(rounded, 3);
   rounded.out += "again";
   EXPECT_EQ(weights(simulate(rounded, 3)), weights(result));
-  const std::uint64_t bytes = servers_of(result).at("worker_0").at("bytes_out");
+  const std::uint64_t bytes = servers_of(result).at("workers").at(0).at("bytes_out");
   const std::uint64_t whole =
-      servers_of(run(with_servers("shallow", 2, "sync"), 3)).at("worker_0").at("bytes_out");
+      servers_of(run(with_servers("shallow", 2, "sync"), 3)).at("workers").at(0).at("bytes_out");
   EXPECT_LT(double(bytes), 0.6 * double(whole));
 }
 
