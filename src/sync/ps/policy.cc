@@ -15,12 +15,10 @@ constexpr double kCompensation = 0.04;
 // sync and backup.
 class Rounds final : public ConsistencyPolicy {
  public:
-  explicit Rounds(int spare) : spare_(spare) {}
+  Rounds(int spare, bool drops_stale) : spare_(spare), drops_stale_(drops_stale) {}
 
-  // What is stale comes after its round. Without spare workers that is one that a lost server had
-  // completed, and which was lost with it.
   Verdict receive(std::int64_t staleness) const override {
-    return staleness > 0 ? Verdict::drop : Verdict::hold;
+    return drops_stale_ && staleness > 0 ? Verdict::drop : Verdict::hold;
   }
   // Workers that rest already, or are lost, are not waited for.
   bool complete(const SliceView& slice) const override {
@@ -39,6 +37,7 @@ class Rounds final : public ConsistencyPolicy {
 
  private:
   const int spare_;
+  const bool drops_stale_;
 };
 
 class Async : public ConsistencyPolicy {
@@ -124,18 +123,18 @@ std::unique_ptr<ConsistencyPolicy> make_policy(const std::string& text, int work
       throw ConfigError(
           "--policy {}: of {} workers, at most {} can be spare: the gradients of one must count",
           text, workers, workers - 1);
-    return std::make_unique<Rounds>(spare);
+    return std::make_unique<Rounds>(spare, true);
   }
   if (words.name == "ssp") {
     const int bound = number_in(text, words, 0, "a number of steps, 0 or more");
     if (bound > 0) return std::make_unique<BoundedStaleness>(bound);
-    return std::make_unique<Rounds>(0);
+    return std::make_unique<Rounds>(0, false);
   }
   if (words.name == "dc")
     return std::make_unique<DelayCompensation>(
         words.number ? number_in(text, words, 0.0, "a factor, 0 or more") : kCompensation);
   refuse_number();
-  if (words.name == "sync") return std::make_unique<Rounds>(0);
+  if (words.name == "sync") return std::make_unique<Rounds>(0, false);
   if (words.name == "async") return std::make_unique<Async>();
   if (words.name == "staleness_aware") return std::make_unique<StalenessAware>();
   throw ConfigError(

@@ -183,6 +183,12 @@ std::int64_t ParameterServer::staleness_of(const SliceState& state, const Push& 
   return std::max<std::int64_t>(behind, 0);
 }
 
+// Of what a server that is lost had completed, and told others.
+bool ParameterServer::of_lost_round(const SliceState& state, const Push& push) const {
+  const bool in_rounds = policy_->receive(0) == ConsistencyPolicy::Verdict::hold;
+  return in_rounds && push.head.term != state.term && push.head.version < state.known;
+}
+
 void ParameterServer::take_push(Push push) {
   const std::size_t worker = std::size_t(push.worker);
   if (!alive_[worker]) return;
@@ -198,10 +204,11 @@ void ParameterServer::take_push(Push push) {
   const std::int64_t behind = staleness_of(state, push);
   using Verdict = ConsistencyPolicy::Verdict;
   // A gradient of weights that were given up since is worth nothing.
+  const bool given_up = push.head.generation != state.generation;
   const Verdict verdict =
-      push.head.generation == state.generation ? policy_->receive(behind) : Verdict::drop;
+      given_up || of_lost_round(state, push) ? Verdict::drop : policy_->receive(behind);
   if (verdict != Verdict::drop) statistics_.see_staleness(push.head.epoch, behind);
-  if (push.head.extra && push.head.generation == state.generation) {
+  if (push.head.extra && !given_up) {
     update_by_all(state, {&push, 1});
     return answer(state, push.worker, push.arrived_s);
   }

@@ -80,8 +80,7 @@ class ParameterServer {
     std::vector<Unanswered> waiting = {};  // for a copy to arrive
     std::uint64_t term = 0;                // how often it was taken over
     std::int64_t taken_at = 0;             // its version then,
-    std::int64_t known = 0;                // the lost server's that it stands for,
-    std::int64_t told = 0;                 // and its newest that a worker had
+    std::int64_t known = 0;                // and the lost server's newest that a worker had
   };
   struct Takeover {  // of a lost server's slices
     int server = 0;
@@ -109,6 +108,7 @@ class ParameterServer {
   void take_push(Push push);
   std::string fault_of(const Push& push) const;  // why it cannot be taken; empty: it can
   void refuse(int worker, const std::string& why);
+  bool of_lost_round(const SliceState& state, const Push& push) const;
   std::int64_t staleness_of(const SliceState& state, const Push& push) const;
   void consider(SliceState& state);
   void update_by_all(SliceState& state, std::span<const Push> pushes);

@@ -207,7 +207,7 @@ void ParameterServer::take_over(int server) {
       state.active = any = true;
       state.edition = 1;
       ++state.term;
-      state.taken_at = state.known = state.told = state.version;
+      state.taken_at = state.known = state.version;
       state.mirrored = state.under_way = {};
       statistics_.weight_updates =
           std::max(statistics_.weight_updates, state.version - job_.updates);
@@ -246,12 +246,10 @@ void ParameterServer::take_claim(int worker, const WorkerHead& claim) {
 // over, and lost. Applied now, it would be one of the next round, on this slice and not on
 // others, and workers might wait for each other.
 void ParameterServer::see_version(SliceState& state, std::int64_t version) {
-  state.told = std::max(state.told, version);
-  if (state.version > state.taken_at) return;  // rounds have been made once more, instead of those
-  state.known = state.told;
+  state.known = std::max(state.known, version);
   for (std::size_t i = 0; i < state.held.size();) {
     const Push& push = state.held[i];
-    if (policy_->receive(staleness_of(state, push)) != ConsistencyPolicy::Verdict::drop) {
+    if (!of_lost_round(state, push)) {
       ++i;
       continue;
     }
@@ -271,7 +269,7 @@ void ParameterServer::tell_accounts() {
     for (const SliceState& state : slices_)
       if (state.slice.server == takeover.server) {
         ++slices;
-        account.updates = std::max(account.updates, state.told - state.taken_at);
+        account.updates = std::max(account.updates, state.known - state.taken_at);
       }
     bool all = !takeover.told && alive_[0];
     for (std::size_t i = 0; i < alive_.size(); ++i)
