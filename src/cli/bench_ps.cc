@@ -83,6 +83,7 @@ class BenchWorker {
         values_(job.layout.arena),
         gradient_(job.layout.arena),
         messages_(job.layout.slices.size()) {
+    if (!client_.shared().empty()) gradient_.place(client_.shared());
     for (std::size_t i = 0; i < gradient_.span().size(); ++i) gradient_.span()[i] = value_at(i);
     if (code_ && code_->feeds_back()) residual_.resize(job.layout.arena);
     if (job.wire == "bf16") client_.expect_halves();

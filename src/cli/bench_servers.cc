@@ -26,6 +26,7 @@ ServerJob bench_job(const BenchJob& options) {
   job.schedule = {.kind = "constant", .rate = 1};
   job.layout = make_layout(job.parameters, buckets,
                            {.servers = options.servers, .slice_bytes = options.slice_bytes});
+  job.shared_bytes = options.wire == "f32" ? options.bytes / sizeof(float) * sizeof(float) : 0;
   job.course = {.samples = 1, .parts = options.workers};
   return job;
 }

@@ -65,6 +65,9 @@ ServerJob make_job(RunParts& parts, const TrainRequest& request) {
           .course = course,
           .replicas = int(config.replicas),
           .snapshot_every = config.snapshot_every,
+          .shared_bytes = config.world == "sim" || parts.shards || config.wire != "f32"
+                              ? 0
+                              : parameters.gradients().size_bytes(),
           .update_s_per_byte = request.update_s_per_byte};
 }
 
@@ -117,6 +120,7 @@ TrainResult train_with_servers(const TrainRequest& request, const ResolvedConfig
   if (leads) start_servers(parts, world.transport, job ? &*job : nullptr);
   if (complete) return complete_already(parts, human);
   ServerClient client(world, *job);
+  if (!client.shared().empty()) parts.model->parameters().place_gradients(client.shared());
   ServerStrategy strategy({.client = client,
                            .layout = job->layout,
                            .parameters = parts.model->parameters(),

@@ -36,6 +36,7 @@ ServerClient::ServerClient(World world, const ServerJob& job)
       layout_(job.layout),
       workers_(job.workers),
       mirrors_(job.mirrors()),
+      shared_(world.transport, job.shared_bytes),
       succession_(job.layout.servers),
       heads_in_(std::size_t(layout_.servers)),
       changed_(world.runtime.make_event()),
@@ -183,6 +184,12 @@ void ServerClient::send(std::uint32_t slice) {
   expect_values(slice);
   if (state.out.kind == WorkerHead::pull)
     return courier_.send(holder_of(slice), tag_of(Stream::worker_head), bytes_of(state.out));
+  state.out.lies_at = shared_.place_for(holder_of(slice), state.body);
+  if (state.out.lies_at != 0) {
+    state.started_s = runtime_.now_s();
+    courier_.count_out(state.body.size());
+    return courier_.send(holder_of(slice), tag_of(Stream::worker_head), bytes_of(state.out));
+  }
   courier_.send_parcel(holder_of(slice),
                        {.priority = int(slice),
                         .head_tag = tag_of(Stream::worker_head),

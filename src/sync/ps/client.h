@@ -17,6 +17,7 @@
 #include "sync/ps/leader.h"
 #include "sync/ps/message.h"
 #include "sync/ps/policy.h"
+#include "sync/ps/shared_bodies.h"
 #include "sync/ps/succession.h"
 #include "sync/ps/timings.h"
 #include "world/world.h"
@@ -61,6 +62,12 @@ class ServerClient {
   void wait(std::uint32_t slice);
   // Of the oldest weights that this worker has.
   std::uint32_t generation();
+
+  // Memory that is shared with servers of this host, as the job says: they read a gradient there
+  // instead of being sent it. Empty where there is none.
+  std::span<float> shared() const {
+    return {reinterpret_cast<float*>(shared_.own().data()), shared_.own().size() / sizeof(float)};
+  }
 
   // From now on answers to pushes are bf16, as the servers' job says. Before the first push.
   void expect_halves() { halves_.resize(slices_.size()); }
@@ -124,6 +131,7 @@ class ServerClient {
   const ServerLayout& layout_;
   const int workers_;
   const bool mirrors_;
+  const SharedBodies shared_;
   Succession succession_;          // what follows belongs to the loop
   std::function<void()> request_;  // starts what is under way, again
   bool leaving_ = false;

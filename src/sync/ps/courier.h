@@ -63,6 +63,15 @@ class Courier {
   // The loop. Throws what the work in it throws.
   void run();
 
+  // What goes without being carried, through memory that both sides share.
+  void count_out(std::size_t bytes) {
+    ++traffic_.messages_out;
+    traffic_.bytes_out += bytes;
+  }
+  void count_in(std::size_t bytes) {
+    ++traffic_.messages_in;
+    traffic_.bytes_in += bytes;
+  }
   const Traffic& traffic() const { return traffic_; }
 
  private:

@@ -129,6 +129,7 @@ std::string ServerJob::to_text() const {
               {"course", to_json(course)},
               {"replicas", replicas},
               {"snapshot_every", snapshot_every},
+              {"shared_bytes", shared_bytes},
               {"update_s_per_byte", update_s_per_byte}}
       .dump();
 }
@@ -150,6 +151,7 @@ ServerJob ServerJob::from_text(const std::string& text) {
                 .course = course_from(object.at("course")),
                 .replicas = object.at("replicas"),
                 .snapshot_every = object.at("snapshot_every"),
+                .shared_bytes = object.at("shared_bytes"),
                 .update_s_per_byte = object.at("update_s_per_byte")};
   for (const json& row : object.at("parameters")) {
     Parameter parameter;

@@ -46,6 +46,7 @@ struct ServerJob {
   CourseOptions course;
   int replicas = 0;                 // copies of a slice that an answer waits for
   std::int64_t snapshot_every = 0;  // updates of a slice after which it is copied anyway; 0: never
+  std::size_t shared_bytes = 0;     // of a rank, for gradients that are read where they lie
   double update_s_per_byte = 0;     // of a simulated server, by bytes of gradient
 
   // Whether each server's slices are copied to the next, which takes over if it is lost.

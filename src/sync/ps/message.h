@@ -54,11 +54,12 @@ struct WorkerHead {
   std::uint32_t extra = 0;      // of a worker that rests already: an update by itself
   std::uint32_t shards = 0;     // that come one after the other, to be summed exactly; 0: one sum
   std::uint32_t shard = 0;      // of state: the server that had it at first
-  std::uint64_t number = 0;  // counts the worker's pushes of the slice; claim: of its last answer
-  std::uint64_t clock = 0;   // of the worker in this slice, this push included: see Clock
-  std::int64_t version = 0;  // of the slice's weights that the worker has,
-  std::uint64_t term = 0;    // and how often another server had taken the slice over
-  std::uint64_t bytes = 0;   // of the gradient that follows
+  std::uint64_t number = 0;   // counts the worker's pushes of the slice; claim: of its last answer
+  std::uint64_t clock = 0;    // of the worker in this slice, this push included: see Clock
+  std::int64_t version = 0;   // of the slice's weights that the worker has,
+  std::uint64_t term = 0;     // and how often another server had taken the slice over
+  std::uint64_t bytes = 0;    // of the gradient that follows,
+  std::uint64_t lies_at = 0;  // or lies there, see SharedBodies; 0: it follows
 };
 
 struct ServerHead {

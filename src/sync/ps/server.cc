@@ -15,11 +15,11 @@ namespace {
 // be copied once more.
 constexpr int kBodiesAhead = 4;
 
-std::span<const float> floats_of(const std::vector<float>& room, std::uint64_t bytes) {
-  return {room.data(), std::size_t(bytes / sizeof(float))};
+std::span<const float> floats_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float)};
 }
-std::span<const std::uint32_t> words_of(const std::vector<float>& room, std::uint64_t bytes) {
-  return {reinterpret_cast<const std::uint32_t*>(room.data()), std::size_t(bytes / 4)};
+std::span<const std::uint32_t> words_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const std::uint32_t*>(bytes.data()), bytes.size() / 4};
 }
 std::span<const std::byte> first_bytes(const std::vector<float>& room, std::size_t bytes) {
   return std::as_bytes(std::span(room)).first(bytes);
@@ -37,6 +37,7 @@ ParameterServer::ParameterServer(World world, int workers)
   if (!receive_setup()) return;
   policy_ = make_policy(job_.policy, workers_);
   rooms_.emplace(job_.largest_push() / sizeof(float));
+  shared_.emplace(world.transport, job_.shared_bytes);
   const std::size_t count = std::size_t(workers_);
   for (std::size_t i = 0; i < job_.layout.slices.size(); ++i)
     slices_.push_back(
@@ -94,6 +95,7 @@ void ParameterServer::take_head(int worker, const WorkerHead& head) {
     return refuse(worker, "it speaks another protocol: all must run the same program");
   switch (head.kind) {
     case WorkerHead::push:
+      if (head.lies_at != 0) return take_shared(worker, head);
       peers_[std::size_t(worker)].heads.push_back(head);
       match(worker);
       break;
@@ -128,13 +130,24 @@ void ParameterServer::take_head(int worker, const WorkerHead& head) {
   }
 }
 
+void ParameterServer::take_shared(int worker, const WorkerHead& head) {
+  const std::span<const std::byte> body = shared_->body_of(worker, head.lies_at, head.bytes);
+  if (body.empty()) return refuse(worker, "a gradient that is said to lie where nothing is shared");
+  courier_.count_in(body.size());
+  take_push({.worker = worker,
+             .head = head,
+             .room = {},
+             .body = body,
+             .arrived_s = world_.runtime.now_s()});
+}
+
 void ParameterServer::match(int worker) {
   Peer& peer = peers_[std::size_t(worker)];
   while (!peer.heads.empty() && !peer.bodies.empty() && peer.bodies.front().here) {
     Push push{.worker = worker,
               .head = peer.heads.front(),
-              .body = peer.bodies.front().room,
-              .bytes = peer.bodies.front().bytes,
+              .room = peer.bodies.front().room,
+              .body = first_bytes(*peer.bodies.front().room, peer.bodies.front().bytes),
               .arrived_s = world_.runtime.now_s()};
     peer.heads.pop_front();
     peer.bodies.pop_front();
@@ -158,14 +171,14 @@ std::string ParameterServer::fault_of(const Push& push) const {
       sizeof(float) * (code    ? code->words(slice.count())
                        : exact ? exact_blocks(slice).count + head.shards * slice.count()
                                : slice.count());
-  if (push.bytes != expected || head.bytes != expected)
-    return fmt::format("a gradient of {} bytes for slice {}, which has {}", push.bytes, head.slice,
-                       expected);
+  if (push.body.size() != expected || head.bytes != expected)
+    return fmt::format("a gradient of {} bytes for slice {}, which has {}", push.body.size(),
+                       head.slice, expected);
   if (head.mean_over == 0 || head.samples > head.mean_over)
     return fmt::format("a gradient of {} samples as a mean over {}", head.samples, head.mean_over);
-  const std::span<const float> numbers = floats_of(*push.body, push.bytes);
+  const std::span<const float> numbers = floats_of(push.body);
   if (code) {
-    const std::string fault = code->fault(words_of(*push.body, push.bytes), slice.count());
+    const std::string fault = code->fault(words_of(push.body), slice.count());
     return fault.empty() ? ""
                          : fmt::format("a gradient for slice {} that has {}", head.slice, fault);
   }
@@ -284,7 +297,7 @@ void ParameterServer::update_by(SliceState& state, const Push& push) {
   const std::size_t worker = std::size_t(push.worker);
   const std::int64_t behind = staleness_of(state, push);
   const ServerShard::Pace pace = pace_of(state, policy_->rate_factor(behind));
-  const std::span<const std::byte> gradient = first_bytes(*push.body, push.bytes);
+  const std::span<const std::byte> gradient = push.body;
   if (const double factor = policy_->compensation(); factor > 0 && state.sent[worker]) {
     const std::span<const float> then = std::span(*state.sent[worker]).first(state.slice.count());
     shard_of(state).update_compensated(state.slice, gradient, then, float(factor), pace);
@@ -307,7 +320,7 @@ void ParameterServer::update_by_all(SliceState& state, std::span<const Push> pus
     std::vector<ServerShard::ExactGradient> gradients;
     const std::size_t blocks = exact_blocks(state.slice).count;
     for (const Push& push : pushes) {
-      const std::span<const float> all = floats_of(*push.body, push.bytes);
+      const std::span<const float> all = floats_of(push.body);
       gradients.push_back({.largest = {reinterpret_cast<const std::uint32_t*>(all.data()), blocks},
                            .shards = all.subspan(blocks)});
     }
@@ -316,7 +329,7 @@ void ParameterServer::update_by_all(SliceState& state, std::span<const Push> pus
     std::vector<ServerShard::Gradient> gradients;
     for (const Push& push : pushes)
       gradients.push_back(
-          {.message = first_bytes(*push.body, push.bytes),
+          {.message = push.body,
            .factor = samples > 0 ? float(double(push.head.mean_over) / double(samples)) : 1.0f});
     shard_of(state).update(state.slice, gradients, pace);
   }

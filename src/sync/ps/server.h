@@ -17,6 +17,7 @@
 #include "sync/ps/rooms.h"
 #include "sync/ps/server_statistics.h"
 #include "sync/ps/shard.h"
+#include "sync/ps/shared_bodies.h"
 #include "sync/ps/succession.h"
 #include "world/world.h"
 
@@ -38,8 +39,8 @@ class ParameterServer {
   struct Push {
     int worker = 0;
     WorkerHead head;
-    Room body;
-    std::size_t bytes = 0;
+    Room room;  // that keeps the body; null: it lies in the worker's memory until it is answered
+    std::span<const std::byte> body;
     double arrived_s = 0;
   };
   // A push is answered in the job's wire format, a pull always exactly.
@@ -105,6 +106,7 @@ class ParameterServer {
   void expect_body(int worker);
   void take_head(int worker, const WorkerHead& head);
   void match(int worker);
+  void take_shared(int worker, const WorkerHead& head);
   void take_push(Push push);
   std::string fault_of(const Push& push) const;  // why it cannot be taken; empty: it can
   void refuse(int worker, const std::string& why);
@@ -166,6 +168,7 @@ class ParameterServer {
   std::vector<Peer> peers_;         // never moves
   std::vector<SliceState> slices_;  // by number, those of others too
   std::optional<Rooms> rooms_, copy_rooms_;
+  std::optional<SharedBodies> shared_;
   std::vector<std::vector<float>> kept_;  // by shard: values to go back to
   Order order_;                           // the next, while it arrives
   std::optional<Succession> succession_;
