@@ -112,6 +112,9 @@ struct ConfigField {
   std::string kind() const;  // "INT", "NUMBER", "TEXT", "LIST" or "" (a switch)
 };
 
+// 2^53: exact as a double, so that ranges are too.
+inline constexpr double kLargestInteger = 9007199254740992.0;
+
 const std::vector<ConfigField>& config_fields();
 
 // A value as a flag or a file gives it.

@@ -2,12 +2,9 @@
 // in every policy, and the same again in the simulated world.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "base/error.h"
-#include "train/run.h"
+#include "train/test_runs.h"
 #include "world/inproc/inproc.h"
 #include "world/sim/sim.h"
 
@@ -17,35 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-class Servers : public ::testing::Test {
+class Servers : public SmallRuns {
  protected:
-  Servers() {
-    folder_ = fs::temp_directory_path() /
-              fmt::format("convoy-servers-{}-{}", ::getpid(),
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-    quiet_ = std::fopen("/dev/null", "w");
-  }
-  ~Servers() override {
-    std::fclose(quiet_);
-    fs::remove_all(folder_);
-  }
-
-  // 70 samples in batches of 24: the last one has 22.
-  TrainConfig config(const std::string& model) {
-    TrainConfig config;
-    config.model = model;
-    config.data = model == "shallow" ? "synthetic:1x28x28:10:70" : "synthetic:3x32x32:10:70";
-    config.batch = 24;
-    config.epochs = 2;
-    config.lr = 0.02;
-    config.schedule = "cosine";
-    config.precision = "f32";
-    config.threads = 1;
-    config.checkpoint_every = 0;
-    config.out = (folder_ / fmt::format("run{}", runs_++)).string();
-    return config;
-  }
   TrainConfig with_servers(const std::string& model, int servers, const std::string& policy) {
     TrainConfig made = config(model);
     made.sync = "ps";
@@ -73,9 +43,6 @@ class Servers : public ::testing::Test {
     return result;
   }
 
-  static std::string weights(const TrainResult& result) {
-    return result.answer.at("weights_sha256");
-  }
   static const nlohmann::json& servers_of(const TrainResult& result) {
     return result.answer.at("parameter_servers");
   }
@@ -94,10 +61,6 @@ class Servers : public ::testing::Test {
     return "";
   }
 
-  fs::path folder_;
-  std::FILE* quiet_ = nullptr;
-  InterruptGuard interrupt_;
-
  private:
   void run_one(const TrainConfig& config, const std::string& resume, SharedData& data,
                double images_per_s, World world, TrainResult& result) {
@@ -110,8 +73,6 @@ class Servers : public ::testing::Test {
     TrainResult own = train(request, world, interrupt_, quiet_);
     if (own.leads) result = std::move(own);
   }
-
-  int runs_ = 0;
 };
 
 TEST_F(Servers, OfOneWorkerAreWhatItIsAlone) {
@@ -174,9 +135,9 @@ TEST_F(Servers, InStepGiveTheSameBitsEveryTime) {
   EXPECT_EQ(weights(simulate(with_servers("shallow", 4, "sync"), 3)), first);
 }
 
-// In one slice, which is all that an all-reduce of one bucket sums. In bf16 an all-reduce rounds its
-// sums, and servers round weights on their way instead: there all that is promised is the same bits
-// every time.
+// In one slice, which is all that an all-reduce of one bucket sums. In bf16 an all-reduce rounds
+// its sums, and servers round weights on their way instead: there all that is promised is the same
+// bits every time.
 TEST_F(Servers, SlowInWireFormatsEqualAllReduceBitForBit) {
   for (const char* wire : {"topk:0.05", "1bit"}) {
     TrainConfig made = config("shallow");

@@ -1,14 +1,11 @@
 // Several workers against one: the same answer, in every world, by every algorithm.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "base/error.h"
 #include "nn/checkpoint.h"
 #include "sync/algorithms.h"
-#include "train/run.h"
+#include "train/test_runs.h"
 #include "world/inproc/inproc.h"
 #include "world/sim/sim.h"
 
@@ -19,36 +16,12 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// A folder of its own for each test, gone at its end.
-class SeveralWorkers : public ::testing::Test {
+class SeveralWorkers : public SmallRuns {
  protected:
-  SeveralWorkers() {
-    folder_ = fs::temp_directory_path() /
-              fmt::format("convoy-workers-{}-{}", ::getpid(),
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::create_directories(folder_);
-    quiet_ = std::fopen("/dev/null", "w");
-  }
-  ~SeveralWorkers() override {
-    std::fclose(quiet_);
-    fs::remove_all(folder_);
-  }
-
-  // 70 samples in batches of 24: the last one has 22.
   TrainConfig config(const std::string& model) {
-    TrainConfig config;
-    config.model = model;
-    config.data = model == "shallow" ? "synthetic:1x28x28:10:70" : "synthetic:3x32x32:10:70";
-    config.batch = 24;
-    config.epochs = 2;
-    config.lr = 0.02;
-    config.momentum = 0.9;
-    config.schedule = "constant";
-    config.precision = "f32";
-    config.threads = 1;
-    config.checkpoint_every = 0;
-    config.out = (folder_ / fmt::format("run{}", runs_++)).string();
-    return config;
+    TrainConfig made = SmallRuns::config(model);
+    made.schedule = "constant";
+    return made;
   }
 
   TrainResult run_real(const TrainConfig& config, int workers, const std::string& resume = {}) {
@@ -85,11 +58,6 @@ class SeveralWorkers : public ::testing::Test {
     }
   }
 
-  static std::string weights(const TrainResult& result) {
-    return result.answer.at("weights_sha256");
-  }
-
-  fs::path folder_;
   double seconds_ = 0;  // of the last simulated run
 
  private:
@@ -101,10 +69,6 @@ class SeveralWorkers : public ::testing::Test {
     TrainResult own = train(request, world, interrupt_, quiet_);
     if (own.leads) result = std::move(own);
   }
-
-  InterruptGuard interrupt_;
-  std::FILE* quiet_ = nullptr;
-  int runs_ = 0;
 };
 
 // The largest difference between two runs' weights, over the largest weight.
