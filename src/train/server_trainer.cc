@@ -238,6 +238,7 @@ void ServerTrainer::save() {
 // The leading worker asks every server.
 void ServerTrainer::gather_statistics() {
   if (!leads()) return;
+  parts_.client.settle_accounts();
   std::vector<nlohmann::json> servers;
   for (int server = 0; server < parts_.job.layout.servers; ++server)
     if (const std::string text = parts_.client.report(server); !text.empty())

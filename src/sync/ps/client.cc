@@ -41,6 +41,7 @@ ServerClient::ServerClient(World world, const ServerJob& job)
       heads_in_(std::size_t(layout_.servers)),
       changed_(world.runtime.make_event()),
       slices_(layout_.slices.size()),
+      accounts_(std::size_t(layout_.servers), 0),
       courier_(world.transport) {
   for (SliceState& state : slices_) {
     state.clock = state.told = clock_at(std::uint32_t(job.course.first_epoch), 0);

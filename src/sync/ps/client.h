@@ -79,6 +79,8 @@ class ServerClient {
   // Waits for the answer; merged buffers come with some.
   Answer answer(std::span<float> merged);
 
+  // Of the leader: waits until every server that took over has told what was lost.
+  void settle_accounts();
   // Of the leader: what each worker has measured, see Coordinator; waits.
   std::vector<std::string> figures();
   std::string report(int server);  // its statistics as JSON, nothing of a lost one; waits
@@ -145,6 +147,7 @@ class ServerClient {
   std::vector<SliceState> slices_;
   bool answered_ = false;
   std::uint64_t performed_ = 0;
+  std::vector<int> accounts_;  // by server: that are still to come from it
   std::exception_ptr failure_;
   ClientStatistics statistics_;
   Courier courier_;

@@ -1,6 +1,7 @@
 // How a worker takes losses.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -34,6 +35,7 @@ void ServerClient::lose_server(int server, const std::string& why) {
     const std::lock_guard lock(mutex_);
     for (const std::uint32_t slice : moved) claim(slice);
     ++statistics_.lost_servers;
+    accounts_[std::size_t(server)] = 0;
   }
   if (leader_) {
     leader_->lose_server(server);
@@ -58,6 +60,10 @@ void ServerClient::claim(std::uint32_t slice) {
 
 // Comes for each server whose slices another takes over.
 void ServerClient::expect_account(int server) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++accounts_[std::size_t(server)];
+  }
   const auto came = std::make_shared<Account>();
   courier_.recv(
       rank_of(server), tag_of(Stream::account), writable_bytes_of(*came),
@@ -65,10 +71,20 @@ void ServerClient::expect_account(int server) {
         leader_->note(fmt::format(
             "server {} is lost; server {} goes on with its parameters{}: {} updates lost",
             came->server, server, came->alone ? ", without a copy of them" : "", came->updates));
-        const std::lock_guard lock(mutex_);
-        statistics_.lost_updates += came->updates;
-        statistics_.lost_gradients += came->gradients;
+        {
+          const std::lock_guard lock(mutex_);
+          statistics_.lost_updates += came->updates;
+          statistics_.lost_gradients += came->gradients;
+          --accounts_[std::size_t(server)];
+        }
+        changed_->set();
       });
+}
+
+void ServerClient::settle_accounts() {
+  wait_until([&] {
+    return std::all_of(accounts_.begin(), accounts_.end(), [](int open) { return open == 0; });
+  });
 }
 
 }  // namespace convoy

@@ -147,6 +147,7 @@ class TestWorker {
         break;
       }
     }
+    if (rank_ == 0) client_.settle_accounts();
     client_.leave();
     if (rank_ == 0) result_.leader = client_.statistics();
     result_.finished[std::size_t(rank_)] = 1;
