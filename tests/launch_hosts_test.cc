@@ -71,7 +71,7 @@ TEST_F(LaunchHosts, AnAgentThatFailsIsNamedWithItsLastWords) {
                              HasSubstr("no route to b")));
 }
 
-TEST_F(LaunchHosts, AnAgentThatTalksNonsenseOrNotAtAllIsNamed) {
+TEST_F(LaunchHosts, SlowAnAgentThatTalksNonsenseOrNotAtAllIsNamed) {
   script("agent", "echo convoy-agent-1; echo what is this, and what is it for; exec sleep 1000");
   folder_.write("hosts", "a address=127.0.0.1\n");
   const Ran nonsense = run({"--agent", path("agent") + " {}"}, {"true"});

@@ -34,7 +34,7 @@ Words mpirun(int ranks, const fs::path& session, const Words& command) {
   return words;
 }
 
-TEST(Mpi, BenchAllreduceByTheLibraryAndByOurOwn) {
+TEST(Mpi, SlowBenchAllreduceByTheLibraryAndByOurOwn) {
   const TemporaryFolder folder;
   for (const char* algorithm : {"native", "ring", "auto"}) {
     const Ran ran =
@@ -125,7 +125,7 @@ void suffer_often(int rounds, int signal) {
 
 TEST(Mpi, AKilledRankEndsTheJobAndIsNamed) { suffer_often(3, SIGKILL); }
 
-TEST(Mpi, AStoppedRankEndsTheJobAndIsNamed) { suffer_often(3, SIGSTOP); }
+TEST(Mpi, SlowAStoppedRankEndsTheJobAndIsNamed) { suffer_often(3, SIGSTOP); }
 
 TEST(Mpi, FiftyKilledRanksAreNamedSlow) { suffer_often(50, SIGKILL); }
 

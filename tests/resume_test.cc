@@ -33,7 +33,7 @@ const std::vector<Recipe>& recipes() {
       {"adam_dropout",
        {"train", "--json", "--threads", "1", "--model", "mnist_cnn", "--data",
         "synthetic:1x28x28:10:260", "--batch", "8", "--optimizer", "adam", "--lr", "0.001"}},
-      {"batch_norm",
+      {"batch_norm_Slow",
        {"train", "--json", "--threads", "1", "--model", "resnet18", "--data",
         "synthetic:3x16x16:10:66", "--batch", "8", "--augment", "crop:2,flip", "--momentum", "0.9",
         "--lr", "0.01"}},

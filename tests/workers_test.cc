@@ -69,7 +69,7 @@ std::vector<pid_t> leaves_below(pid_t process) {
   return leaves;
 }
 
-TEST(Workers, AreBitIdenticalOverEveryTransport) {
+TEST(Workers, SlowAreBitIdenticalOverEveryTransport) {
   TemporaryFolder folder;
   const auto out = [&](const char* name) { return (folder / name).string(); };
   const std::string expected = weights(run_convoy(invariant_run(out("one"))));
@@ -97,7 +97,7 @@ TEST(Workers, AnswerForAll) {
                              HasSubstr("learning rate 0.002 = 0.001 x 32 / 16")));
 }
 
-TEST(Workers, GoOnAfterCtrlCWithTheSameBits) {
+TEST(Workers, SlowGoOnAfterCtrlCWithTheSameBits) {
   TemporaryFolder whole, folder;
   const std::string out = (folder / "out").string();
   const std::vector<std::string> more = {"--workers", "2"};

@@ -40,7 +40,7 @@ TEST(Threads, SameBitsForEveryLayer) {
   }
 }
 
-TEST(Threads, SameBitsForResnet18) {
+TEST(Threads, SlowSameBitsForResnet18) {
   expect_same_bits(make_network("resnet18", {3, 16, 16}, 10), {33});
 }
 

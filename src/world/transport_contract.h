@@ -30,6 +30,7 @@ struct ContractWorld {
   // by Die has not failed.
   std::function<void(int size, const ContractBody& body)> run;
   bool survives_death = true;  // false: cases in which a rank dies are left out
+  bool slow = false;           // all its cases belong to the slow set
 };
 
 std::vector<ContractCase> contract_cases();        // all ranks stay

@@ -35,8 +35,9 @@ std::vector<Row> rows(bool slow) {
   for (const ContractWorld& world : contract_worlds())
     for (const auto& cases : {contract_cases(), death_contract_cases()})
       for (const ContractCase& one : cases) found.push_back({world, one});
-  std::erase_if(found,
-                [&](const Row& row) { return row.contract_case.name.ends_with("Slow") != slow; });
+  std::erase_if(found, [&](const Row& row) {
+    return (row.world.slow || row.contract_case.name.ends_with("Slow")) != slow;
+  });
   static const std::vector<ContractCase> deaths = death_contract_cases();
   std::erase_if(found, [](const Row& row) {
     return !row.world.survives_death &&

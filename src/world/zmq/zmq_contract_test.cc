@@ -23,8 +23,10 @@ void run_processes(int size, const ContractBody& body) {
 }  // namespace
 
 std::vector<ContractWorld> zmq_contract_worlds() {
+  ContractWorld plain = threads("zmq_plain", {.encrypt = false});
+  plain.slow = true;
   return {threads("zmq", {}),
-          threads("zmq_plain", {.encrypt = false}),
+          plain,
           threads("zmq_hosts", {.encrypt = false, .hosts = 2}),
           {.name = "zmq_processes", .run = run_processes}};
 }

@@ -82,7 +82,7 @@ TEST(ZmqLoss, AKilledRankIsNamedByAll) {
   for (int round = 0; round < 3; ++round) lose_one(SIGKILL, round % 3, 5);
 }
 
-TEST(ZmqLoss, AStoppedRankIsNamedByAll) {
+TEST(ZmqLoss, SlowAStoppedRankIsNamedByAll) {
   for (int round = 0; round < 2; ++round) lose_one(SIGSTOP, round % 3, 2);
 }
 
@@ -97,7 +97,7 @@ TEST(ZmqLoss, FiftyStoppedRanksAreNamedSlow) {
 }
 
 // Rank 0 sends for five deadlines of the heartbeat without a pause.
-TEST(ZmqLoss, LongTransfersOutliveManyHeartbeats) {
+TEST(ZmqLoss, SlowLongTransfersOutliveManyHeartbeats) {
   run_zmq_threads({.size = 2, .heartbeat_deadline_s = 1}, [](World world, const RankDie&) {
     Transport& transport = world.transport;
     std::vector<std::byte> bytes(64 << 20, std::byte{1});
