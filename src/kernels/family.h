@@ -80,6 +80,16 @@ struct ForwardArgs {
   StepKey key;
 };
 
+// Sums over the gradient of a layer's output, which the layer that writes this gradient takes while
+// it has it in hand. It applies the ReLU of the former first: the gradient becomes zero where the
+// value is not positive.
+struct GradientSums {
+  const std::byte* factor =
+      nullptr;  // a value of the same shape: sums of the product are wanted too
+  bool relu = false;
+  std::byte* sums = nullptr;  // OpTraits::sums_bytes, in a form that the family's layers agree on
+};
+
 struct BackwardArgs {
   std::span<const std::byte* const> inputs;  // valid where traits().reads_inputs
   const std::byte* output;                   // valid where traits().reads_output
@@ -89,8 +99,11 @@ struct BackwardArgs {
   std::span<std::byte* const> input_gradients;  // null: not wanted. Written, not added to.
   bool add_to_gradient =
       false;  // but input_gradients[0] is added to; only where traits().adds_gradient
-  WeightUpdate* update = nullptr;  // only where traits().updates_weight: moves the weight by it
-                                   // instead of writing the weight's gradient
+  const GradientSums* take = nullptr;  // of input_gradients[0]; only where traits().takes_sums
+  const std::byte* taken = nullptr;    // of output_gradient, by the layer that wrote it; only where
+                                       // traits().sums_bytes
+  WeightUpdate* update = nullptr;      // only where traits().updates_weight: moves the weight by it
+                                       // instead of writing the weight's gradient
 };
 
 // What the memory planner must know of an op.
@@ -106,7 +119,11 @@ struct OpTraits {
       false;  // each input's gradient is exactly output_gradient after backward(): no buffer needed
   bool passes_second =
       false;  // the second input's gradient is exactly output_gradient after backward()
-  bool updates_weight = false;  // backward can move the weight itself
+  bool updates_weight = false;   // backward can move the weight itself
+  bool takes_sums = false;       // backward can take sums over input_gradients[0], see GradientSums
+  std::size_t sums_bytes = 0;    // room for those that backward can use, if somebody takes them;
+  bool sums_with_input = false;  // also with inputs[0] as the factor,
+  bool sums_behind_relu = false;
   std::size_t saved_bytes = 0;
   std::size_t scratch_bytes = 0;
 };

@@ -136,6 +136,8 @@ void Graph::plan_gradients() {
   for (std::size_t i = 0; i < steps_.size(); ++i)
     gradient_time_[steps_[i].layer->output] = backward_time(i);
   gradient_buffer_[output_] = new_buffer(bytes_of(output_), loss_time, gradient_time_[output_]);
+  std::vector<int> writer(value_shape_.size(), -1);  // the step that wrote a value's gradient last,
+                                                     // -1: not as its first input's
   for (std::size_t i = steps_.size(); i-- > 0;) {
     Step& step = steps_[i];
     const OpTraits& traits = step.op->traits();
@@ -149,6 +151,7 @@ void Graph::plan_gradients() {
       buffer = new_buffer(bytes_of(output), time, time);
     }
     step.output_gradient = buffer;
+    if (writer[output] >= 0) take_sums(i, writer[output]);
     const bool reusable = traits.gradient_in_place && !others_need(buffer, output, time);
     for (std::size_t k = 0; k < step.layer->inputs.size(); ++k) {
       const NodeId input = step.layer->inputs[k];
@@ -159,16 +162,28 @@ void Graph::plan_gradients() {
           !others_need(earlier, input, time)) {
         step.input_gradients.back() = earlier;
         step.add_to_gradient = true;
+        writer[input] = int(i);
         continue;
       }
       int given = buffer;
+      writer[input] = -1;
       if (!traits.passes_gradient && !(traits.passes_second && k == 1)) {
         if (!(reusable && k == 0)) given = new_buffer(bytes_of(input), time, time);
         step.input_gradients.back() = given;
+        if (k == 0 && earlier < 0) writer[input] = int(i);
       }
       contribute(step, input, given, time);
     }
   }
+}
+
+// The sums that backward of a step can use are taken by the step that writes its gradient, if that
+// one can.
+void Graph::take_sums(std::size_t step, int writer) {
+  const std::size_t bytes = steps_[step].op->traits().sums_bytes;
+  if (bytes == 0 || !steps_[writer].op->traits().takes_sums) return;
+  steps_[writer].takes_for = int(step);
+  steps_[step].sums = new_buffer(bytes, backward_time(writer), backward_time(step));
 }
 
 void Graph::contribute(Step& step, NodeId value, int buffer, int time) {
@@ -258,6 +273,14 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
     std::byte* output_gradient = at(arena, step.output_gradient);
     if (step.copy_from >= 0)
       std::memcpy(output_gradient, at(arena, step.copy_from), buffers_[step.output_gradient].bytes);
+    GradientSums take;
+    if (step.takes_for >= 0) {
+      const Step& user = steps_[step.takes_for];
+      const OpTraits& traits = user.op->traits();
+      if (traits.sums_with_input) take.factor = at(arena, user.inputs[0]);
+      take.relu = traits.sums_behind_relu;
+      take.sums = at(arena, user.sums);
+    }
     step.op->backward({.inputs = inputs,
                        .output = at(arena, step.output),
                        .saved = at(arena, step.saved),
@@ -265,6 +288,8 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
                        .output_gradient = output_gradient,
                        .input_gradients = gradients,
                        .add_to_gradient = step.add_to_gradient,
+                       .take = step.takes_for >= 0 ? &take : nullptr,
+                       .taken = at(arena, step.sums),
                        .update = step.frozen ? nullptr : update});
     if (update && !step.frozen && step.op->traits().updates_weight) moved.push_back(step.weight);
     for (const Step::Addition& addition : step.additions) {

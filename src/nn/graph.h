@@ -73,6 +73,8 @@ class Graph {
     int output_gradient = -1;
     std::vector<int> input_gradients;  // -1: not wanted, or passed through
     bool add_to_gradient = false;      // the first of them already holds what other layers gave
+    int takes_for = -1;                // the step for which sums over the first of them are taken
+    int sums = -1;                     // those taken over the output gradient
     struct Addition {
       int copy_from = -1;  // first copy this buffer into the accumulator
       int accumulator = -1, addend = -1;
@@ -88,6 +90,7 @@ class Graph {
   void plan_values();
   void plan_gradients();
   void contribute(Step& step, NodeId value, int buffer, int time);
+  void take_sums(std::size_t step, int writer);
   int new_buffer(std::size_t bytes, int first, int last);
   bool others_need(int buffer, NodeId value, int time) const;
   std::size_t bytes_of(NodeId value) const;

@@ -30,9 +30,11 @@ class NormOp : public Op {
                .gradient_in_place = !residual_,
                .spoils_gradient = residual_ && norm_.relu,
                .passes_second = residual_,
+               .sums_bytes = sums_bytes(layout_),
+               .sums_with_input = true,
+               .sums_behind_relu = norm_.relu,
                .saved_bytes = spec.training ? 4 * lanes : 0,
-               .scratch_bytes = 4 * lanes + std::size_t(layout_.partials()) * 2 * layout_.lanes() *
-                                                sizeof(double)};
+               .scratch_bytes = 4 * lanes + sums_bytes(layout_)};
   }
 
   const OpTraits& traits() const override { return traits_; }
@@ -56,13 +58,19 @@ class NormOp : public Op {
   void backward(const BackwardArgs& args) override {
     const int n = layout_.lanes();
     const auto* lanes = reinterpret_cast<const float*>(args.saved);
-    const NormGradient g{.x = value(args.inputs[0]),
-                         .gradient = value(args.output_gradient),
-                         .y = traits_.reads_output ? value(args.output) : nullptr,
-                         .lanes = {.scale = lanes, .shift = lanes + n},
-                         .relu = norm_.relu};
-    double* sums = partial(args.scratch);
-    norm_gradient_sums(layout_, g, sums);
+    NormGradient g{.x = value(args.inputs[0]),
+                   .gradient = value(args.output_gradient),
+                   .y = traits_.reads_output ? value(args.output) : nullptr,
+                   .lanes = {.scale = lanes, .shift = lanes + n},
+                   .relu = norm_.relu};
+    const auto* sums = reinterpret_cast<const double*>(args.taken);
+    if (sums) {
+      g.relu = false;  // whoever took them has seen to it
+    } else {
+      double* mine = partial(args.scratch);
+      norm_gradient_sums(layout_, g, mine);
+      sums = mine;
+    }
     for (int c = 0; c < spec_.output.channels; ++c) {
       const double of_g = sums[c], of_gx = sums[n + c];
       const double mean = lanes[2 * n + c], inverse = lanes[3 * n + c];

@@ -83,9 +83,15 @@ class OpTrial {
       earlier_gradient;  // plain; where given, the first input gradient is added to it
   std::vector<float> running_mean, running_variance;
   StepKey key;
+  // Sums over gradients. `give`: backward gets those over its output gradient, with the ReLU
+  // applied, where it can use them. `take`: it takes those over its first input gradient, where it
+  // can.
+  bool give = false, take = false, take_behind_relu = false;
+  std::vector<float> factor;  // plain, of the first input's shape; may be empty
 
   std::vector<float> output, weight_gradient, bias_gradient;  // results, plain
   std::vector<std::vector<float>> input_gradients;
+  std::vector<double> taken;  // [2][channels of the first input]; empty: none
   std::size_t padding_gradients =
       0;  // stored weight gradients beyond the plain ones that are not zero
 
@@ -184,13 +190,34 @@ class OpTrial {
     } else {
       earlier_gradient.clear();
     }
+    Garbage given_sums(traits.sums_bytes), taken_sums(sums_bytes(layout(spec.inputs[0])));
+    if (give && traits.sums_bytes > 0) {
+      make_sums(reinterpret_cast<double*>(given_sums.get()), gradient.get());
+    } else {
+      give = false;
+    }
+    take = take && traits.takes_sums && targets[0];
+    Garbage factor_value(family.value_bytes(spec.inputs[0], spec.batch));
+    if (!factor.empty())
+      import_plain(layout(spec.inputs[0]), factor.data(), value(factor_value.get()));
+    const GradientSums wanted{.factor = factor.empty() ? nullptr : factor_value.get(),
+                              .relu = take_behind_relu,
+                              .sums = taken_sums.get()};
     op_->backward({.inputs = pointers,
                    .output = output_->get(),
                    .saved = saved_->get(),
                    .scratch = scratch_->get(),
                    .output_gradient = gradient.get(),
                    .input_gradients = targets,
-                   .add_to_gradient = add});
+                   .add_to_gradient = add,
+                   .take = take ? &wanted : nullptr,
+                   .taken = give ? given_sums.get() : nullptr});
+    if (take) {
+      const auto* sums = reinterpret_cast<const double*>(taken_sums.get());
+      const int channels = spec.inputs[0].channels, lanes = layout(spec.inputs[0]).lanes();
+      taken.assign(sums, sums + channels);
+      taken.insert(taken.end(), sums + lanes, sums + lanes + channels);
+    }
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       input_gradients.emplace_back(inputs[i].size());
       const bool passed = traits.passes_gradient || (traits.passes_second && i == 1);
@@ -203,6 +230,20 @@ class OpTrial {
       export_plain(layout(spec.inputs[0]), value(static_cast<const std::byte*>(targets[0])),
                    input_gradients[0].data());
     }
+  }
+
+  // What a layer that writes this op's output gradient would leave.
+  void make_sums(double* sums, std::byte* gradient) {
+    const int lanes = layout(spec.output).lanes();
+    std::fill_n(sums, 2 * lanes, 0.0);
+    std::vector<float> g = output_gradient;
+    for (std::size_t i = 0; i < g.size(); ++i) {
+      if (op_->traits().sums_behind_relu && !(output[i] > 0)) g[i] = 0;
+      const std::size_t channel = i / spec.output.area() % spec.output.channels;
+      sums[channel] += g[i];
+      if (op_->traits().sums_with_input) sums[lanes + channel] += double(g[i]) * inputs[0][i];
+    }
+    import_plain(layout(spec.output), g.data(), value(gradient));
   }
 
   std::vector<float> stored_;

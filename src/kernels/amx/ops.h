@@ -39,6 +39,12 @@ inline void leave_no_sums(const Layout& layout, std::byte* output) {
   layout.trailer(value(output))->valid = 0;
 }
 
+// Room for partial sums of a value and its product with another, see Layout::partials; the sums
+// come in front, [2][lanes] of double.
+inline std::size_t sums_bytes(const Layout& layout) {
+  return std::size_t(layout.partials()) * 2 * layout.lanes() * sizeof(double);
+}
+
 // Cuts a buffer into pieces of 64-byte alignment.
 class Cutter {
  public:

@@ -23,13 +23,19 @@ struct WeightShape {
 void pack_forward(const WeightShape& shape, const float* stored, Bf16* pack);
 void pack_backward(const WeightShape& shape, const float* stored, Bf16* pack);
 
-// What is done with the sums of a target block before they are stored.
+// What is done with the sums of a target block before they are stored. add: they are added to what
+// is there.
 struct Finish {
-  enum Kind { plain, add, bias, norm_sums, logits } kind = plain;  // add: to what is there
+  enum Kind { plain, add, bias, norm_sums, logits, gradient } kind = plain;
   const float* bias_lanes = nullptr;  // [target lanes], for bias and logits
   bool relu = false;                  // with bias
   double* partial = nullptr;    // norm_sums: [target.partials()][2][target lanes], all written
   float* logits_out = nullptr;  // logits: [batch][channels] instead of the target
+  // gradient: zero where `value` is not positive (null: kept); sums in `partial` as for norm_sums,
+  // of the gradient and of its product with `factor` (null: zero). All in the target's layout.
+  bool added = false;  // to what is there, as by `add`
+  const Bf16* value = nullptr;
+  const Bf16* factor = nullptr;
 };
 
 struct TileProduct {
@@ -75,7 +81,7 @@ struct DenseGradients {
 };
 void run_dense_backward(const DenseBackward& dense, const DenseGradients& gradients);
 
-// Adds up the partial sums, in place, and leaves them in the value's trailer.
+// Adds up norm_sums in place and leaves them in the value's trailer.
 void finish_norm_sums(const Layout& layout, double* partial, Bf16* value);
 
 // Gradients of weights. A window of kernel_height x kernel_width slides over the source (a dense

@@ -65,7 +65,7 @@ CONVOY_INLINE const Bf16* tile_rows(const Bf16* plane, std::int32_t row, const T
 // The block whose sums wait to be finished.
 struct Waiting {
   const float* sums = nullptr;
-  Bf16* to = nullptr;
+  std::size_t at = 0;  // in the target
   std::uint32_t rows = 0;
   int lot = 0;
   int row = 32;  // next one to finish
@@ -74,13 +74,16 @@ struct Waiting {
 // Finishes rows of one target plane.
 template <Finish::Kind kKind>
 struct Finisher {
-  Row bias, floor, sum = zero_row(), squares = zero_row();
+  static constexpr bool kSums = kKind == Finish::norm_sums || kKind == Finish::gradient;
+
+  Row bias, floor, sum = zero_row(), products = zero_row();
   const Layout* layout;
   int plane;
-  float* logits;
+  const Finish* how;
+  Bf16* target;
 
-  Finisher(const TileProduct& p, const Finish& f, int which_plane)
-      : layout(&p.target), plane(which_plane), logits(f.logits_out) {
+  Finisher(const TileProduct& p, const Finish& f, int which_plane, Bf16* to)
+      : layout(&p.target), plane(which_plane), how(&f), target(to) {
     if (kKind == Finish::bias || kKind == Finish::logits)
       bias = load_row(f.bias_lanes + plane * kLanes);
     floor = same_row(f.relu ? 0.0f : -__builtin_inff());
@@ -88,25 +91,39 @@ struct Finisher {
 
   static inline __attribute__((always_inline)) void finish_row(Finisher& self, Waiting& w) {
     const int n = w.row++;
+    const std::size_t at = w.at + n * kLanes;
     Row v = {_mm512_load_ps(w.sums + n * 32), _mm512_load_ps(w.sums + n * 32 + 16)};
     if (kKind == Finish::bias) v = keep(lanes_if(w.rows, n), largest(v + self.bias, self.floor));
-    if (kKind == Finish::add) v = v + load_row(w.to + n * kLanes);
+    if (kKind == Finish::add) v = v + load_row(self.target + at);
+    if (kKind == Finish::gradient) return finish_gradient(self, at, v);
     if (kKind == Finish::norm_sums) {
       self.sum = self.sum + v;
-      self.squares = fused(v, v, self.squares);
+      self.products = fused(v, v, self.products);
     }
     if (kKind == Finish::logits) {
       if (!((w.rows >> n) & 1)) return;
       const Layout& l = *self.layout;
       const int left = l.channels - self.plane * kLanes;
       const __mmask32 lanes = left >= 32 ? ~0u : (1u << left) - 1;
-      float* to = self.logits + std::size_t(w.lot * l.lot + n) * l.channels + self.plane * kLanes;
+      float* to =
+          self.how->logits_out + std::size_t(w.lot * l.lot + n) * l.channels + self.plane * kLanes;
       v = v + self.bias;
       _mm512_mask_storeu_ps(to, __mmask16(lanes), v.low);
       _mm512_mask_storeu_ps(to + 16, __mmask16(lanes >> 16), v.high);
       return;
     }
-    store(w.to + n * kLanes, narrow(v));
+    store(self.target + at, narrow(v));
+  }
+
+  static inline __attribute__((always_inline)) void finish_gradient(Finisher& self, std::size_t at,
+                                                                    Row v) {
+    if (self.how->added) v = v + load_row(self.target + at);
+    __m512i g = narrow(v);
+    if (self.how->value) g = _mm512_maskz_mov_epi16(positive(load(self.how->value + at)), g);
+    store(self.target + at, g);
+    v = widen(g);
+    self.sum = self.sum + v;
+    if (self.how->factor) self.products = fused(v, load_row(self.how->factor + at), self.products);
   }
 
   // Hands over the sums since target block `from`, which lie within one piece; with what an earlier
@@ -118,11 +135,11 @@ struct Finisher {
     double* to = partial + piece * 2 * l.lanes() + plane * kLanes;
     alignas(64) double mine[2][kLanes];
     store_wide(mine[0], sum);
-    store_wide(mine[1], squares);
+    store_wide(mine[1], products);
     for (int which = 0; which < 2; ++which, to += l.lanes())
       for (int lane = 0; lane < kLanes; ++lane)
         to[lane] = block % kPiece == 0 ? mine[which][lane] : to[lane] + mine[which][lane];
-    sum = squares = zero_row();
+    sum = products = zero_row();
   }
 };
 
@@ -170,7 +187,8 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
   const TileProduct& p = call.p;
   alignas(64) float sums[2][kBlock];
   alignas(64) Bf16 joined[2][512];
-  Finisher<kKind> finisher(p, call.f, plane);
+  using Finishes = Finisher<kKind>;
+  Finishes finisher(p, call.f, plane, call.target);
   const int in_planes = p.source.planes;
   const Bf16* weights = call.pack + std::size_t(plane) * p.taps * in_planes * kBlock;
   Prefetch prefetch = prefetch_after(call, plane, last - first);
@@ -195,24 +213,24 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
         multiply<kStreamWeights>(a0, a1, w);
         if (kStreamWeights) prefetch.advance();
         for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
-          Finisher<kKind>::finish_row(finisher, waiting);
+          Finishes::finish_row(finisher, waiting);
       }
     }
-    while (waiting.row < 32) Finisher<kKind>::finish_row(finisher, waiting);
-    if (kKind == Finish::norm_sums && block % kPiece == 0 && v > first) {
+    while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
+    if (Finishes::kSums && block % kPiece == 0 && v > first) {
       finisher.hand_over(summed_from, call.f.partial);
       summed_from = v;
     }
     float* c = sums[v & 1];
     store_sums(c);
     waiting = {.sums = c,
-               .to = call.target + block_at(p.target, lot, plane, block),
+               .at = block_at(p.target, lot, plane, block),
                .rows = p.target.rows(lot, block),
                .lot = lot,
                .row = 0};
   }
-  while (waiting.row < 32) Finisher<kKind>::finish_row(finisher, waiting);
-  if (kKind == Finish::norm_sums) finisher.hand_over(summed_from, call.f.partial);
+  while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
+  if (Finishes::kSums) finisher.hand_over(summed_from, call.f.partial);
 }
 
 // Target blocks whose source rows stay in the second-level cache while every target plane passes
@@ -252,7 +270,7 @@ void product_of_kind(const Call& call) {
   run_team(p.slots, [&](int thread, int team) {
     configure_full_tiles();
     const bool split_planes = by_plane && p.target.planes >= team;
-    constexpr bool kByPiece = kKind == Finish::norm_sums;
+    constexpr bool kByPiece = Finisher<kKind>::kSums;
     const std::size_t first = split_planes ? 0 : share_begin(p.target, kByPiece, thread, team);
     const std::size_t last =
         split_planes ? total : share_begin(p.target, kByPiece, thread + 1, team);
@@ -305,6 +323,8 @@ void run_product(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf1
       return product_of_size<Finish::norm_sums>(call);
     case Finish::logits:
       return product_of_size<Finish::logits>(call);
+    case Finish::gradient:
+      return product_of_size<Finish::gradient>(call);
   }
 }
 

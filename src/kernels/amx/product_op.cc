@@ -128,8 +128,12 @@ class ProductOp : public Op {
       import_plain(target_, reinterpret_cast<const float*>(args.output_gradient), gradient);
     }
     if (relu_ || has_bias_) {
-      auto* sums = reinterpret_cast<double*>(args.scratch + partial_at_);
-      mask_and_sum(target_, relu_ ? value(args.output) : nullptr, gradient, sums);
+      const auto* sums = reinterpret_cast<const double*>(args.taken);
+      if (!sums) {
+        auto* mine = reinterpret_cast<double*>(args.scratch + partial_at_);
+        mask_and_sum(target_, relu_ ? value(args.output) : nullptr, gradient, mine);
+        sums = mine;
+      }
       if (has_bias_)
         for (int c = 0; c < spec_.output.channels; ++c) spec_.bias_gradient[c] = float(sums[c]);
     }
@@ -154,8 +158,16 @@ class ProductOp : public Op {
     if (!wanted) return;
     Bf16* pack = value(args.scratch + pack_at_);
     pack_backward(form_.shape, spec_.weight, pack);
-    run_product(backward_, gradient, pack, value(args.input_gradients[0]),
-                Finish{.kind = args.add_to_gradient ? Finish::add : Finish::plain});
+    Finish finish{.kind = args.add_to_gradient ? Finish::add : Finish::plain};
+    if (args.take) {
+      finish.kind = Finish::gradient;
+      finish.added = args.add_to_gradient;
+      finish.partial = reinterpret_cast<double*>(args.take->sums);
+      finish.value = args.take->relu ? source : nullptr;
+      finish.factor = args.take->factor ? value(args.take->factor) : nullptr;
+    }
+    run_product(backward_, gradient, pack, value(args.input_gradients[0]), finish);
+    if (args.take) add_partials(source_, 2 * source_.lanes(), finish.partial);
   }
 
  private:
@@ -199,6 +211,9 @@ class ProductOp : public Op {
                .spoils_gradient = relu_,
                .adds_gradient = !one_use_,
                .updates_weight = one_use_,
+               .takes_sums = !one_use_ && !form_.columns,
+               .sums_bytes = (has_bias_ || relu_) && !plain_logits_ ? sums_bytes(target_) : 0,
+               .sums_behind_relu = relu_,
                .saved_bytes = spec_.training ? imported : 0,
                .scratch_bytes = scratch.size()};
   }

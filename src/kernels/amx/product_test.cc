@@ -39,6 +39,24 @@ struct Plain {
   }
 };
 
+// Sums that were taken over the first input gradient, against that gradient as it came out.
+void check_taken(const OpTrial& t) {
+  const std::vector<float>& g = t.input_gradients[0];
+  const std::size_t channels = t.spec.inputs[0].channels, area = t.spec.inputs[0].area();
+  std::vector<double> want(2 * channels), size(want);
+  for (std::size_t i = 0; i < g.size(); ++i) {
+    const std::size_t channel = i / area % channels;
+    const double product = t.factor.empty() ? 0 : double(g[i]) * t.factor[i];
+    want[channel] += g[i];
+    size[channel] += std::abs(g[i]);
+    want[channels + channel] += product;
+    size[channels + channel] += std::abs(product);
+  }
+  ASSERT_EQ(t.taken.size(), want.size());
+  for (std::size_t i = 0; i < want.size(); ++i)
+    EXPECT_NEAR(t.taken[i], want[i], size[i] * 1e-5 + 1e-30) << i;
+}
+
 void check_product(OpTrial& t, const Plain& p, bool bias, bool relu) {
   t.run();
   const std::size_t outputs = t.output.size(), map = std::size_t(p.out_height) * p.out_width;
@@ -76,6 +94,11 @@ void check_product(OpTrial& t, const Plain& p, bool bias, bool relu) {
     dw[w] += of_w;
     dw_size[w] += std::abs(of_w);
   });
+  if (t.take) {
+    for (std::size_t i = 0; t.take_behind_relu && i < dx.size(); ++i)
+      if (!(t.inputs[0][i] > 0)) dx[i] = 0;
+    check_taken(t);
+  }
   if (!t.spec.first) {
     EXPECT_LE(worst(t.input_gradients[0], dx,
                     [&](std::size_t i) { return bf16_slack(dx[i], dx_size[i]); }),
@@ -97,6 +120,10 @@ void fill(OpTrial& t, Rng& rng, std::size_t weights, int out, bool bias) {
   t.output_gradient = random_plain(rng, t.spec.output.count() * t.spec.batch);
   t.spec.training = rng.below(8) != 0;
   if (rng.below(3) == 0) t.earlier_gradient = random_plain(rng, t.inputs[0].size());
+  t.give = rng.below(3) == 0;
+  t.take = rng.below(3) == 0;
+  t.take_behind_relu = rng.below(2) == 0;
+  if (rng.below(2) == 0) t.factor = random_plain(rng, t.inputs[0].size());
 }
 
 void convolution_case(Rng& rng, std::size_t most_products) {
