@@ -30,6 +30,24 @@ TEST(BenchStep, AnswersForOneWorkerAndForSeveral) {
     }
 }
 
+TEST(BenchStep, TellsThePassesOfALayerApart) {
+  const json answer = bench({}).answer();
+  int split = 0;
+  for (const json& layer : answer.at("layers")) {
+    const double data = layer.at("backward_data_ms"), weights = layer.at("backward_weights_ms");
+    EXPECT_LE(data + weights, layer.at("backward_ms").get<double>() * 1.001) << layer;
+    const bool product = layer.at("kind") == "convolution" || layer.at("kind") == "dense";
+    EXPECT_EQ(layer.at("forward_gflops") > 0, product) << layer;
+    EXPECT_EQ(layer.at("backward_weights_gflops") > 0, product) << layer;
+    EXPECT_EQ(layer.at("backward_data_gflops") > 0, data > 0) << layer;
+    if (!product) continue;
+    EXPECT_GT(weights, 0) << layer;
+    split += data > 0;
+  }
+  EXPECT_GT(split, 0);
+  EXPECT_EQ(answer.at("layers")[0].at("backward_data_ms"), 0) << "the image has no gradient";
+}
+
 TEST(BenchStep, RefusesWhatWorkersCannotDo) {
   const Ran uneven = bench({"--workers", "3"});
   EXPECT_EQ(uneven.code, 2);

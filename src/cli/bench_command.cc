@@ -93,6 +93,8 @@ Measurement measure(Model& model, const Options& options) {
   for (LayerTime& layer : measured.layers) {
     layer.forward_s /= count;
     layer.backward_s /= count;
+    layer.split.data_s /= count;
+    layer.split.weights_s /= count;
   }
   std::sort(measured.step_s.begin(), measured.step_s.end());
   measured.peak_gflops =
@@ -126,28 +128,38 @@ long peak_rss_bytes() {
   return usage.ru_maxrss * 1024;
 }
 
-double layer_gflops(const Network& network, NodeId node, int batch, double passes, double seconds) {
-  return seconds > 0
-             ? 2 * passes * network.forward_flops(network.node(node)) * batch / seconds / 1e9
-             : 0;
+// GFLOP/s of one layer's passes; 0: no such pass. Where a layer makes both gradients at once,
+// `weights` counts both.
+struct LayerRates {
+  double forward = 0, data = 0, weights = 0;
+};
+
+LayerRates layer_rates(const Network& network, const LayerTime& layer, int batch) {
+  const Node& node = network.node(layer.node);
+  const double operations = 2 * network.forward_flops(node) * batch / 1e9;
+  const auto rate = [&](double passes, double seconds) {
+    return seconds > 0 ? passes * operations / seconds : 0;
+  };
+  const bool split = layer.split.weights_s > 0, first = !node.inputs.empty() && node.inputs[0] == 0;
+  return {
+      .forward = rate(1, layer.forward_s),
+      .data = rate(1, layer.split.data_s),
+      .weights = split ? rate(1, layer.split.weights_s) : rate(first ? 1 : 2, layer.backward_s)};
 }
 
 void print_layers(const Model& model, const Measurement& measured) {
   const Network& network = model.network();
-  const int batch = model.options().batch;
-  fmt::print("{:<28} {:<16} {:>14} {:>11} {:>11} {:>9} {:>9}\n", "layer", "kind", "output",
-             "forward ms", "backward ms", "GFLOP/s", "GFLOP/s");
+  fmt::print("{:<28} {:<16} {:>14} {:>10} {:>11} {:>17} {:>6} {:>7}\n", "layer", "kind", "output",
+             "forward ms", "backward ms", "GFLOP/s: forward", "data", "weights");
   for (const LayerTime& layer : measured.layers) {
     const Node& node = network.node(layer.node);
-    const double passes = !node.inputs.empty() && node.inputs[0] == 0 ? 1 : 2;
-    const double forward = layer_gflops(network, layer.node, batch, 1, layer.forward_s);
-    const double backward = layer_gflops(network, layer.node, batch, passes, layer.backward_s);
-    fmt::print("{:<28} {:<16} {:>14} {:>11.3f} {:>11.3f} {:>9} {:>9}\n", node.name,
+    const LayerRates rates = layer_rates(network, layer, model.options().batch);
+    const auto text = [](double rate) { return rate > 0 ? fmt::format("{:.0f}", rate) : ""; };
+    fmt::print("{:<28} {:<16} {:>14} {:>10.3f} {:>11.3f} {:>17} {:>6} {:>7}\n", node.name,
                layer_kind(node.layer), node.shape.to_string(), layer.forward_s * 1e3,
-               layer.backward_s * 1e3, forward > 0 ? fmt::format("{:.0f}", forward) : "",
-               backward > 0 ? fmt::format("{:.0f}", backward) : "");
+               layer.backward_s * 1e3, text(rates.forward), text(rates.data), text(rates.weights));
   }
-  fmt::print("{:<28} {:<16} {:>14} {:>11} {:>11.3f}\n", "(optimizer)", "sgd, momentum", "", "",
+  fmt::print("{:<28} {:<16} {:>14} {:>10} {:>11.3f}\n", "(optimizer)", "sgd, momentum", "", "",
              measured.update_s * 1e3);
 }
 
@@ -177,14 +189,17 @@ nlohmann::json answer(const Model& model, const Measurement& measured) {
   nlohmann::json layers = nlohmann::json::array();
   for (const LayerTime& layer : measured.layers) {
     const Node& node = network.node(layer.node);
-    layers.push_back(
-        {{"name", node.name},
-         {"kind", layer_kind(node.layer)},
-         {"output", node.shape.to_string()},
-         {"forward_ms", layer.forward_s * 1e3},
-         {"backward_ms", layer.backward_s * 1e3},
-         {"forward_gflops", layer_gflops(network, layer.node, batch, 1, layer.forward_s)},
-         {"backward_gflops", layer_gflops(network, layer.node, batch, 2, layer.backward_s)}});
+    const LayerRates rates = layer_rates(network, layer, batch);
+    layers.push_back({{"name", node.name},
+                      {"kind", layer_kind(node.layer)},
+                      {"output", node.shape.to_string()},
+                      {"forward_ms", layer.forward_s * 1e3},
+                      {"backward_ms", layer.backward_s * 1e3},
+                      {"backward_data_ms", layer.split.data_s * 1e3},
+                      {"backward_weights_ms", layer.split.weights_s * 1e3},
+                      {"forward_gflops", rates.forward},
+                      {"backward_data_gflops", rates.data},
+                      {"backward_weights_gflops", rates.weights}});
   }
   return {{"model", network.name()},
           {"input", network.input_shape().to_string()},

@@ -90,6 +90,12 @@ struct GradientSums {
   std::byte* sums = nullptr;  // OpTraits::sums_bytes, in a form that the family's layers agree on
 };
 
+// Seconds of a layer's backward, where it makes the two gradients one after the other.
+struct BackwardTimes {
+  double data_s = 0;
+  double weights_s = 0;
+};
+
 struct BackwardArgs {
   std::span<const std::byte* const> inputs;  // valid where traits().reads_inputs
   const std::byte* output;                   // valid where traits().reads_output
@@ -102,6 +108,7 @@ struct BackwardArgs {
   const GradientSums* take = nullptr;  // of input_gradients[0]; only where traits().takes_sums
   const std::byte* taken = nullptr;    // of output_gradient, by the layer that wrote it; only where
                                        // traits().sums_bytes
+  BackwardTimes* times = nullptr;      // added to, where given
   WeightUpdate* update = nullptr;      // only where traits().updates_weight: moves the weight by it
                                        // instead of writing the weight's gradient
 };

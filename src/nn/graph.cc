@@ -62,7 +62,7 @@ void Graph::bind_ops(const Network& network, Parameters& parameters) {
     step.weight = weight;
     step.frozen = network.node(layer.node).frozen;
     steps_.push_back(std::move(step));
-    timings_.push_back({layer.node});
+    timings_.push_back({.node = layer.node, .split = {}});
   }
 }
 
@@ -290,6 +290,7 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
                        .add_to_gradient = step.add_to_gradient,
                        .take = step.takes_for >= 0 ? &take : nullptr,
                        .taken = at(arena, step.sums),
+                       .times = timing_ ? &timings_[i].split : nullptr,
                        .update = step.frozen ? nullptr : update});
     if (update && !step.frozen && step.op->traits().updates_weight) moved.push_back(step.weight);
     for (const Step::Addition& addition : step.additions) {

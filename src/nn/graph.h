@@ -49,8 +49,9 @@ class Graph {
 
   // Seconds per layer, forward and backward, added up while `timing` is on.
   struct Timing {
-    NodeId node;
+    NodeId node = 0;
     double forward_s = 0, backward_s = 0;
+    BackwardTimes split;  // of backward_s, as far as the layer tells
   };
   void time_layers(bool on) { timing_ = on; }
   std::span<const Timing> timings() const { return timings_; }

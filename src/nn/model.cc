@@ -121,7 +121,7 @@ std::vector<LayerTime> Model::layer_times() const {
   std::vector<LayerTime> times;
   if (last_ == nullptr) return times;
   for (const Graph::Timing& timing : last_->timings())
-    times.push_back({timing.node, timing.forward_s, timing.backward_s});
+    times.push_back({timing.node, timing.forward_s, timing.backward_s, timing.split});
   return times;
 }
 

@@ -43,11 +43,12 @@ struct Outcome {
   int samples = 0;
 };
 
-// Milliseconds of one layer, for `convoy bench step`.
+// Seconds of one layer, for `convoy bench step`.
 struct LayerTime {
   NodeId node = 0;
   double forward_s = 0;
   double backward_s = 0;
+  BackwardTimes split;  // of backward_s, as far as the layer tells
 };
 
 class Model {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "kernels/amx/columns.h"
 #include "kernels/amx/ops.h"
 #include "kernels/amx/product.h"
@@ -152,9 +153,12 @@ class ProductOp : public Op {
            .update = args.update});
     }
     if (image_columns()) use_columns(source, nullptr);
+    const double start = args.times ? now_s() : 0;
     run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
                        spec_.weight_gradient);
     clear_between_groups(form_, spec_.weight_gradient);
+    const double middle = args.times ? now_s() : 0;
+    if (args.times) args.times->weights_s += middle - start;
     if (!wanted) return;
     Bf16* pack = value(args.scratch + pack_at_);
     pack_backward(form_.shape, spec_.weight, pack);
@@ -168,6 +172,7 @@ class ProductOp : public Op {
     }
     run_product(backward_, gradient, pack, value(args.input_gradients[0]), finish);
     if (args.take) add_partials(source_, 2 * source_.lanes(), finish.partial);
+    if (args.times) args.times->data_s += now_s() - middle;
   }
 
  private:

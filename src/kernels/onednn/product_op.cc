@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "kernels/onednn/ops.h"
 
 namespace convoy::onednn {
@@ -29,16 +30,20 @@ void ProductOp::backward(const BackwardArgs& args) {
     mask_gradient(reinterpret_cast<float*>(args.output_gradient),
                   reinterpret_cast<const float*>(args.output),
                   value_floats(spec_.output) * spec_.batch);
+  const double start = args.times ? now_s() : 0;
   passes_.backward_weights.run({{DNNL_ARG_SRC, args.inputs[0]},
                                 {DNNL_ARG_DIFF_DST, args.output_gradient},
                                 {DNNL_ARG_DIFF_WEIGHTS, spec_.weight_gradient},
                                 {DNNL_ARG_DIFF_BIAS, spec_.bias_gradient}},
                                args.scratch);
+  const double middle = args.times ? now_s() : 0;
+  if (args.times) args.times->weights_s += middle - start;
   if (args.input_gradients[0] == nullptr) return;
   passes_.backward_data.run({{DNNL_ARG_WEIGHTS, spec_.weight},
                              {DNNL_ARG_DIFF_DST, args.output_gradient},
                              {DNNL_ARG_DIFF_SRC, args.input_gradients[0]}},
                             args.scratch);
+  if (args.times) args.times->data_s += now_s() - middle;
 }
 
 }  // namespace convoy::onednn
