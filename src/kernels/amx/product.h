@@ -96,14 +96,14 @@ struct Slide {
 // The work is cut into *cells*, each done by one thread from beginning to end with turned blocks of
 // its own: either some in planes and out planes over all images, or, where there are few planes,
 // all of them over a *part* of the images, whose sums are then added up. Cells go slab by slab:
-// some lots, rows and steps (columns) of the target; the blocks of the next slab are turned between
-// the products of this one. No sum depends on the number of threads.
+// some lots, rows and steps (columns) of the target, whose blocks are turned and then multiplied.
+// No sum depends on the number of threads.
 //   turned gradient [out plane][lot][row][column][16 row pairs x 32 channels]: a block is a column
-//   of 32 / lot rows of the target, called one row from here on; two of them, for slabs of even and
-//   odd number.
+//   of 32 / lot rows of the target, called one row from here on.
 //   turned source   [in plane][lot][row][column][32 channels][32 rows]: a block is a column of as
 //   many rows of the source, `stride` apart; padding columns are included. Rows that the next slab
-//   needs again stay: the rows of all slabs are counted on, and row r is in slot r mod ring_rows.
+//   needs again stay: the rows of all slabs are counted on, and row r is in slot r mod
+//   source_rows().
 struct WeightProduct {
   Layout source, target;
   WeightShape shape;
@@ -114,7 +114,6 @@ struct WeightProduct {
   int column_advance = 1;  // source columns from one block to the next
   int row_advance = 1;     // source rows from one turned row to the next
   int slab_lots = 1, slab_rows = 1, slab_steps = 1;
-  int ring_rows = 1;
   int parts = 1, in_parts = 1, out_parts = 1;  // cells are their product
   int slots = 1;
   const Columns* columns = nullptr;  // makes the source
@@ -131,14 +130,14 @@ struct WeightProduct {
     return cuts(target.lots, slab_lots) * cuts(rows, slab_rows) * cuts(slide.out_width, slab_steps);
   }
   std::size_t source_row_size() const { return std::size_t(source_blocks) * kBlock; }
-  std::size_t source_plane_size() const { return source_row_size() * ring_rows * slab_lots; }
-  std::size_t target_plane_size() const {  // of one of the two
+  std::size_t source_plane_size() const { return source_row_size() * source_rows() * slab_lots; }
+  std::size_t target_plane_size() const {
     return std::size_t(slab_lots) * slab_rows * slab_steps * kBlock;
   }
   int cell_ins() const { return (shape.in_planes + in_parts - 1) / in_parts; }
   int cell_outs() const { return (shape.out_planes + out_parts - 1) / out_parts; }
   std::size_t cell_size() const {  // numbers of scratch, for one thread
-    return source_plane_size() * cell_ins() + 2 * target_plane_size() * cell_outs();
+    return source_plane_size() * cell_ins() + target_plane_size() * cell_outs();
   }
   std::size_t turned_size() const {  // numbers of scratch: for all threads, and sums of parts
     return cell_size() * slots + (parts - 1) * shape.size() * sizeof(float) / sizeof(Bf16);

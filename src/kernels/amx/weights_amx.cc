@@ -47,7 +47,7 @@ CONVOY_INLINE void for_rows(const WeightProduct& p, const Slab& slab, const Cell
 
 // One tap: four tiles of sums.
 CONVOY_INLINE void multiply_tap(const WeightProduct& p, const Slab& slab, const Cell& cell, int in,
-                                int tap, const Bf16* ys, Turner& turner) {
+                                int tap, const Bf16* ys) {
   const int ky = tap / p.slide.kernel_width, kx = tap % p.slide.kernel_width;
   const std::size_t advance = std::size_t(p.step_advance()) * kBlock;
   for_rows(p, slab, cell, in, ky, ys, [&](const Bf16* a, const Bf16* b) {
@@ -61,7 +61,6 @@ CONVOY_INLINE void multiply_tap(const WeightProduct& p, const Slab& slab, const 
       _tile_stream_loadd(5, a + 512, 64);
       _tile_dpbf16ps(2, 5, 6);
       _tile_dpbf16ps(3, 5, 7);
-      turner.tick();
     }
   });
 }
@@ -69,7 +68,7 @@ CONVOY_INLINE void multiply_tap(const WeightProduct& p, const Slab& slab, const 
 // Three neighbouring taps, 16 in channels, 16 out channels: three tiles of sums. As the windows
 // move by one column, each source tile is loaded once and stays for three steps.
 CONVOY_INLINE void multiply_three(const WeightProduct& p, const Slab& slab, const Cell& cell,
-                                  int in, int ky, int half, const Bf16* ys, Turner& turner) {
+                                  int in, int ky, int half, const Bf16* ys) {
   for_rows(p, slab, cell, in, ky, ys, [&](const Bf16* a, const Bf16* b) {
     a += half * 512;
     _tile_stream_loadd(3, a, 64);
@@ -82,8 +81,7 @@ CONVOY_INLINE void multiply_three(const WeightProduct& p, const Slab& slab, cons
   _tile_dpbf16ps(1, second, 6);           \
   _tile_dpbf16ps(2, third, 6);            \
   a += kBlock;                            \
-  b += kBlock;                            \
-  turner.tick();
+  b += kBlock;
     int step = 0;
     for (; step + 2 < slab.steps; step += 3) {
       CONVOY_STEP(3, 4, 5)
@@ -120,12 +118,12 @@ CONVOY_INLINE void store_three(float* c, std::size_t pitch) {
 
 // All taps of one pair of planes.
 void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, int in,
-                   const Bf16* ys, float* sums, bool fresh, Turner& turner) {
+                   const Bf16* ys, float* sums, bool fresh) {
   const std::size_t pitch = std::size_t(p.shape.in_planes) * p.shape.out_planes * kBlock;
   if (p.slide.kernel_width != 3 || p.step_advance() != 1) {
     for (int tap = 0; tap < p.shape.taps; ++tap) {
       start_sums(sums + tap * pitch, fresh);
-      multiply_tap(p, slab, cell, in, tap, ys, turner);
+      multiply_tap(p, slab, cell, in, tap, ys);
       store_sums(sums + tap * pitch);
     }
     return;
@@ -135,41 +133,32 @@ void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, i
       for (int half = 0; half < 2; ++half) {
         float* c = sums + 3 * ky * pitch + half * 512 + right * 16;
         start_three(c, pitch, fresh);
-        multiply_three(p, slab, cell, in, ky, half, ys + right * 512, turner);
+        multiply_three(p, slab, cell, in, ky, half, ys + right * 512);
         store_three(c, pitch);
       }
     }
   }
 }
 
-void multiply_cell(const WeightProduct& p, const Cell& cell, int number, Turner& turner) {
-  const Slab slab = slab_at(p, number);
-  const bool threes = p.slide.kernel_width == 3 && p.step_advance() == 1;
-  turner.pace(std::int64_t(cell.ins) * cell.outs * slab.lots * slab.rows * slab.steps *
-              (threes ? 4 * p.slide.kernel_height : p.shape.taps));
+void multiply_cell(const WeightProduct& p, const Cell& cell, const Slab& slab, bool fresh) {
   for (int in = 0; in < cell.ins; ++in) {
     for (int out = 0; out < cell.outs; ++out) {
-      multiply_pair(p, slab, cell, in, cell.turned_targets(p, number, out),
+      multiply_pair(p, slab, cell, in, cell.turned_targets(p, out),
                     cell.sums + (std::size_t(cell.first_in + in) * p.shape.out_planes +
                                  cell.first_out + out) *
                                     kBlock,
-                    number == cell.first_slab, turner);
+                    fresh);
     }
   }
 }
 
 void run_cell(const WeightProduct& p, const Cell& cell, const Bf16* source, const Bf16* target) {
   Turner turner(p, cell, source, target);
-  turner.start(cell.first_slab, true);
-  turner.finish();
   for (int number = cell.first_slab; number < cell.last_slab; ++number) {
-    if (number + 1 < cell.last_slab) {
-      turner.start(number + 1, slab_at(p, number + 1).first_row == 0);
-    } else {
-      turner.stop();
-    }
-    multiply_cell(p, cell, number, turner);
-    turner.finish();
+    const bool first = number == cell.first_slab;
+    const Slab slab = slab_at(p, number);
+    turner.turn(slab, first || slab.first_row == 0);
+    multiply_cell(p, cell, slab, first);
   }
 }
 

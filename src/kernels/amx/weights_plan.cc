@@ -30,15 +30,9 @@ void set_slab_steps(WeightProduct& p, int steps) {
   p.source_blocks = (steps - 1) * p.step_advance() + p.slide.kernel_width;
 }
 
-// Room for the rows of a slab and those that the next one adds.
 void set_slab_rows(WeightProduct& p, int lots, int rows) {
   p.slab_lots = lots;
   p.slab_rows = rows;
-  const bool only = p.slabs() == 1,
-             one_group = lots >= p.target.lots && p.slab_steps >= p.slide.out_width;
-  p.ring_rows = p.source_rows();
-  const int added = rows * p.row_stride();
-  if (!only) p.ring_rows += one_group ? added : std::max(added, p.source_rows());
 }
 
 int equal_part(int whole, int most) {
@@ -77,12 +71,33 @@ bool cut_slab(WeightProduct& p, Fits&& fits) {
   return false;
 }
 
+// Each thread turns what it multiplies, so planes are shared so that little is turned twice; a
+// source block takes about four times as long as one of the gradient.
+struct PlaneParts {
+  int ins = 1, outs = 1;
+};
+PlaneParts share_planes(const WeightShape& shape, int threads) {
+  PlaneParts best;
+  double least = 0;
+  for (int ins = 1; ins <= std::min(threads, shape.in_planes); ++ins) {
+    const int outs = std::min(threads / ins, shape.out_planes);
+    const int mine = (shape.in_planes + ins - 1) / ins,
+              yours = (shape.out_planes + outs - 1) / outs;
+    const double cost = 2.0 * mine * yours * shape.taps + 4.0 * mine + yours;
+    if (ins > 1 && cost >= least) continue;
+    least = cost;
+    best = {.ins = ins, .outs = outs};
+  }
+  return best;
+}
+
 // The slabs are the same for any number of threads, as if there were two, so that no sum depends on
 // it.
 void choose_slabs(WeightProduct& p, bool in_parts) {
-  const int ins = in_parts ? p.shape.in_planes : (p.shape.in_planes + 1) / 2;
+  const PlaneParts parts = in_parts ? PlaneParts() : share_planes(p.shape, 2);
   const auto cell = [&] {
-    return (p.source_plane_size() * ins + 2 * p.target_plane_size() * p.shape.out_planes) *
+    return (p.source_plane_size() * ((p.shape.in_planes + parts.ins - 1) / parts.ins) +
+            p.target_plane_size() * ((p.shape.out_planes + parts.outs - 1) / parts.outs)) *
            sizeof(Bf16);
   };
   // Best is a slab that stays in the second-level cache as a whole; where that gives sums of too
@@ -95,22 +110,6 @@ void choose_slabs(WeightProduct& p, bool in_parts) {
   if (cut_slab(p, pair_fits)) return;
   set_slab_steps(p, std::min(p.slide.out_width, kFewSteps));
   set_slab_rows(p, 1, 1);
-}
-
-// Each thread turns what it multiplies, so planes are shared so that little is turned twice; a
-// source block takes about four times as long as one of the gradient.
-void share_planes(WeightProduct& p) {
-  double least = 0;
-  for (int ins = 1; ins <= std::min(p.slots, p.shape.in_planes); ++ins) {
-    const int outs = std::min(p.slots / ins, p.shape.out_planes);
-    const int mine = (p.shape.in_planes + ins - 1) / ins,
-              yours = (p.shape.out_planes + outs - 1) / outs;
-    const double cost = 2.0 * mine * yours * p.shape.taps + 4.0 * mine + yours;
-    if (ins > 1 && cost >= least) continue;
-    least = cost;
-    p.in_parts = ins;
-    p.out_parts = outs;
-  }
 }
 
 }  // namespace
@@ -129,7 +128,9 @@ WeightProduct plan_weight_product(const Layout& source, const Layout& target,
   if (in_parts) {
     p.parts = std::min(kParts, p.slabs());
   } else {
-    share_planes(p);
+    const PlaneParts parts = share_planes(p.shape, slots);
+    p.in_parts = parts.ins;
+    p.out_parts = parts.outs;
   }
   return p;
 }
