@@ -8,39 +8,33 @@ namespace convoy::amx {
 
 namespace {
 
-CONVOY_INLINE void narrow_block(const float* from, Bf16* to) {
-  for (int r = 0; r < 32; ++r) store(to + r * kLanes, narrow(load_row(from + r * kLanes)));
+// Calls body(tap, in plane, out plane, block) for all blocks in the order in which they are stored:
+// memory is read at full speed from end to end, but not from page to page.
+template <typename Body>
+void for_blocks(const WeightShape& s, const float* stored, Body&& body) {
+  parallel_for(std::size_t(s.taps) * s.in_planes * s.out_planes, 1,
+               [&](std::size_t first, std::size_t last) {
+                 for (std::size_t at = first; at < last; ++at) {
+                   const std::size_t row = at / s.out_planes;
+                   body(row / s.in_planes, row % s.in_planes, at % s.out_planes,
+                        stored + at * kBlock);
+                 }
+               });
 }
 
 }  // namespace
 
 void pack_forward(const WeightShape& s, const float* stored, Bf16* pack) {
-  parallel_for(std::size_t(s.out_planes) * s.taps * s.in_planes, 1,
-               [&](std::size_t first, std::size_t last) {
-                 alignas(64) Bf16 block[kBlock];
-                 const Interleave interleave;
-                 for (std::size_t at = first; at < last; ++at) {
-                   const std::size_t in = at % s.in_planes, tap = at / s.in_planes % s.taps,
-                                     out = at / s.in_planes / s.taps;
-                   narrow_block(stored + ((tap * s.in_planes + in) * s.out_planes + out) * kBlock,
-                                block);
-                   interleave_rows(interleave, block, pack + at * kBlock);
-                 }
-               });
+  const Interleave interleave;
+  for_blocks(s, stored, [&](std::size_t tap, std::size_t in, std::size_t out, const float* block) {
+    interleave_rows(interleave, block, pack + ((out * s.taps + tap) * s.in_planes + in) * kBlock);
+  });
 }
 
 void pack_backward(const WeightShape& s, const float* stored, Bf16* pack) {
-  parallel_for(std::size_t(s.out_planes) * s.taps * s.in_planes, 1,
-               [&](std::size_t first, std::size_t last) {
-                 alignas(64) Bf16 block[kBlock];
-                 for (std::size_t at = first; at < last; ++at) {
-                   const std::size_t out = at % s.out_planes, tap = at / s.out_planes % s.taps,
-                                     in = at / s.out_planes / s.taps;
-                   narrow_block(stored + ((tap * s.in_planes + in) * s.out_planes + out) * kBlock,
-                                block);
-                   turn_pairs(block, pack + at * kBlock);
-                 }
-               });
+  for_blocks(s, stored, [&](std::size_t tap, std::size_t in, std::size_t out, const float* block) {
+    turn_pairs(block, pack + ((in * s.taps + tap) * s.out_planes + out) * kBlock);
+  });
 }
 
 void mask_and_sum(const Layout& l, const Bf16* output, Bf16* gradient, double* sums) {

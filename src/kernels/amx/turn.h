@@ -22,11 +22,16 @@ struct Interleave {
   }
 };
 
+// Rows of bf16 or, narrowed on the way, of f32.
+CONVOY_INLINE __m512i narrow_load(const Bf16* p) { return load(p); }
+CONVOY_INLINE __m512i narrow_load(const float* p) { return narrow(load_row(p)); }
+
 // 32 rows x 32 columns -> two tiles [16 row pairs][16 columns][2]: the right-hand side of a product
 // over rows.
-CONVOY_INLINE void interleave_rows(const Interleave& x, const Bf16* from, Bf16* to) {
+template <typename Number>
+CONVOY_INLINE void interleave_rows(const Interleave& x, const Number* from, Bf16* to) {
   for (int i = 0; i < 16; ++i) {
-    const __m512i a = load(from + i * 64), b = load(from + i * 64 + 32);
+    const __m512i a = narrow_load(from + i * 64), b = narrow_load(from + i * 64 + 32);
     store(to + i * 32, _mm512_permutex2var_epi16(a, x.low, b));
     store(to + 512 + i * 32, _mm512_permutex2var_epi16(a, x.high, b));
   }
@@ -83,10 +88,11 @@ CONVOY_INLINE void transpose_words(__m512i* r) {
 
 // 32 rows x 32 columns -> two tiles [16 column pairs][16 rows][2]: the right-hand side of a product
 // over columns.
-CONVOY_INLINE void turn_pairs(const Bf16* from, Bf16* to) {
+template <typename Number>
+CONVOY_INLINE void turn_pairs(const Number* from, Bf16* to) {
   __m512i r[16];
   for (int half = 0; half < 2; ++half) {
-    for (int i = 0; i < 16; ++i) r[i] = load(from + half * 512 + i * 32);
+    for (int i = 0; i < 16; ++i) r[i] = narrow_load(from + half * 512 + i * 32);
     transpose_words(r);
     for (int i = 0; i < 16; ++i) store(to + half * 512 + i * 32, r[i]);
   }
