@@ -11,6 +11,8 @@ if(CONVOY_SANITIZE)
   target_link_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE})
 endif()
 
+include(${CMAKE_CURRENT_LIST_DIR}/sanitizers.cmake)
+
 # convoy_library(NAME DEPENDS ... WITHOUT FOLDER ...): every *.cc below the current folder but *_test.cc and those in the
 # folders WITHOUT (which are libraries of their own) becomes libconvoy_NAME; every
 # *_test.cc becomes part of NAME_test, whose tests are labelled fast, or slow where their name contains "Slow".
@@ -44,13 +46,7 @@ function(convoy_test name)
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 --gtest_filter=-*Slow*)
   # Tests run side by side: waiting threads sleep, and what is timed then is not remembered for real runs.
-  set(environment "OMP_WAIT_POLICY=passive;XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache")
-  if(CONVOY_SANITIZE MATCHES "thread")
-    # ThreadSanitizer does not see the barriers of libgomp; our own threads are what it is for.
-    # Nor what libraries do between their own threads: what they read and write is left out.
-    list(APPEND environment "OMP_THREAD_LIMIT=1"
-      "TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp")
-  endif()
+  set(environment "OMP_WAIT_POLICY=passive" "XDG_CACHE_HOME=${PROJECT_BINARY_DIR}/cache" ${convoy_sanitizer_environment})
   set_tests_properties(${name} PROPERTIES LABELS fast TIMEOUT 300 ENVIRONMENT "${environment}")
   set(slow FALSE)
   foreach(source ${ARG_SOURCES})

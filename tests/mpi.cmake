@@ -1,6 +1,7 @@
 # The contracts of the transport and of the collectives over MPI, by real mpirun with 1 to 4 ranks, and by srun under a
 # real Slurm. (mpi_test.cc has the commands, and ranks that are killed and stopped.)
-set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1" "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" "OMPI_MCA_rmaps_base_oversubscribe=1"
+  ${convoy_sanitizer_environment})
 foreach(ranks RANGE 1 4)
   foreach(subject world sync)
     # The collectives use most of what the transport promises; and ranks that wait for MPI take whole cores.
