@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -46,6 +49,8 @@ struct Trial {
   bool in_turn = true;
 };
 
+std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+
 // The result, which all ranks must have.
 std::vector<float> result_of(const Trial& trial, const std::vector<std::vector<float>>& shards,
                              Reduction reduction) {
@@ -64,7 +69,7 @@ std::vector<float> result_of(const Trial& trial, const std::vector<std::vector<f
     results.push_back(std::move(result));
   });
   for (const std::vector<float>& result : results)
-    EXPECT_EQ(std::memcmp(result.data(), results[0].data(), result.size() * 4), 0);
+    EXPECT_TRUE(std::ranges::equal(result, results[0], {}, bits_of, bits_of));
   return results[0];
 }
 
