@@ -12,7 +12,8 @@ namespace {
 // A rank that is said to be lost may have sent something that still travels; its connection ends
 // when all is there, or never.
 constexpr double kGrace_s = 0.2;
-constexpr std::size_t kCreditBytes = 1 << 20;     // credit is given in pieces of this
+constexpr double kAnswer_s = 1;                // the rendezvous has to say why a connection ended
+constexpr std::size_t kCreditBytes = 1 << 20;  // credit is given in pieces of this
 constexpr std::size_t kMostKeptBytes = 16 << 20;  // of one peer, unread; then it only offers
 
 }  // namespace
@@ -164,9 +165,9 @@ void Mesh::accept_wanted() {
 
 void Mesh::suspect(int rank, const std::string& why, bool rendezvous_knows) {
   Peer& peer = peers_[rank];
-  if (!peer.out || peer.suspicion) return;
+  if (!peer.out || peer.confirmed || (peer.suspicion && !rendezvous_knows)) return;
   peer.suspicion = why;
-  peer.rendezvous_knows = rendezvous_knows;
+  peer.rendezvous_knows = peer.confirmed = rendezvous_knows;
   peer.suspected_until_s = now_s() + kGrace_s;
   ++troubled_;
 }
@@ -181,10 +182,18 @@ void Mesh::settle() {
       part(rank, std::nullopt);
       continue;
     }
-    const std::string why = peer.suspicion.value_or(
-        fmt::format("its connection ended, or it was silent for {} s", job_.heartbeat_deadline_s));
-    part(rank, why);
-    if (!peer.rendezvous_knows) found_lost_.push_back({rank, why});
+    if (!peer.rendezvous_knows) {
+      // A rank that fails says why before it goes, by way of the rendezvous: whose word is on its
+      // way, or comes in answer to this.
+      if (!peer.suspicion)
+        peer.suspicion = fmt::format("its connection ended, or it was silent for {} s",
+                                     job_.heartbeat_deadline_s);
+      peer.suspected_until_s = now_s() + kAnswer_s;
+      peer.rendezvous_knows = true;
+      found_lost_.push_back({rank, *peer.suspicion});
+    } else if (peer.confirmed || late) {
+      part(rank, *peer.suspicion);
+    }
   }
   troubled_ = static_cast<int>(std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) {
     return peer.out && (peer.cut || peer.suspicion);

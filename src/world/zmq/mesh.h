@@ -95,7 +95,8 @@ class Mesh {
     bool said_bye = false;
     bool heard_bye = false;
     std::optional<std::string> suspicion{};
-    bool rendezvous_knows = false;
+    bool rendezvous_knows = false;  // of the loss, by us or others
+    bool confirmed = false;         // by the rendezvous
     double suspected_until_s = 0;
     std::uint64_t next_id = 1;
     std::ptrdiff_t eager_room = kEagerBudget;
