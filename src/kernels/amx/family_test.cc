@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "kernels/amx/layout.h"
@@ -69,6 +71,83 @@ TEST(AmxWindows, SmallLotsJoinPositionsThatDoNotLieTogether) {
   EXPECT_EQ(plan.steps[0].row[1], kZeroRows);
   EXPECT_EQ(plan.joins[0].row[0], 0);
   EXPECT_EQ(plan.joins[0].row[1], 16);
+}
+
+Windows three_by_three(int height, int width, int stride) {
+  return sliding_windows({.height = height,
+                          .width = width,
+                          .out_height = (height - 1) / stride + 1,
+                          .out_width = (width - 1) / stride + 1,
+                          .kernel = 3,
+                          .stride = stride,
+                          .padding = 1});
+}
+
+// For each target row, the taps and source positions of its products in the order in which they are
+// added up.
+std::map<int, std::vector<std::pair<int, int>>> sums_by_row(const TilePlan& plan, int lot) {
+  std::map<int, std::vector<std::pair<int, int>>> sums;
+  for (std::size_t b = 0; b + 1 < plan.blocks.size(); ++b) {
+    const int first = plan.runs[plan.blocks[b].runs].steps;
+    const int last = plan.runs[plan.blocks[b + 1].runs].steps;
+    for (int s = first; s < last; ++s) {
+      const TileStep& step = plan.steps[s];
+      for (int row = 0; row < 32; ++row) {
+        int from = step.row[row / 16];
+        if (from <= -2) {
+          const TileJoin& join = plan.joins[-2 - from];
+          from = join.row[row % 16 / 8];
+          if (from >= 0) from += row % 8;
+        } else if (from >= 0) {
+          from += row % 16;
+        }
+        if (from < 0) continue;
+        const int to = plan.blocks[b].row[row / 16] + row % 16;
+        EXPECT_EQ(from % lot, to % lot);  // the same image
+        sums[to].push_back({step.tap, from / lot});
+      }
+    }
+  }
+  return sums;
+}
+
+TEST(AmxWindows, EveryPlanMakesTheSameSumsInTheSameOrder) {
+  for (const int stride : {1, 2}) {
+    for (const int width : {6, 7}) {
+      const Windows forward = three_by_three(9, width, stride);
+      for (const Windows& w : {forward, inverse(forward)}) {
+        std::vector<std::vector<std::pair<int, int>>> wanted;
+        for (const int lot : {32, 16, 8}) {
+          const TilePlan plan = plan_tiles(w, lot);
+          EXPECT_EQ(int(plan.blocks.size()) - 1, (w.targets * lot + 31) / 32);
+          auto sums = sums_by_row(plan, lot);
+          for (int t = 0; t < w.targets; ++t) {
+            const auto& mine = sums[t * lot];
+            if (lot == 32) wanted.push_back(mine);
+            EXPECT_EQ(mine, wanted[t]) << "lot " << lot << " target " << t;
+            EXPECT_EQ(int(mine.size()), w.begin[t + 1] - w.begin[t]);
+            for (int image = 1; image < lot; ++image) EXPECT_EQ(sums[t * lot + image], mine);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(AmxWindows, RowsOfTheMapArePairedSoThatTilesServeTwice) {
+  const Windows w = three_by_three(4, 4, 1);
+  for (const int lot : {32, 16, 8}) {
+    const TilePlan plan = plan_tiles(w, lot);
+    const int row = 4 * lot;
+    EXPECT_EQ(plan.blocks[0].row[0], 0);
+    EXPECT_EQ(plan.blocks[0].row[1], row);
+    int held = 0;
+    for (const TileStep& step : plan.steps) held += step.held;
+    EXPECT_GT(held, int(plan.steps.size()) / 3) << "lot " << lot;
+  }
+  // Backward with stride 2, the next row reads by other taps, and the one after it by the same.
+  const TilePlan plan = plan_tiles(inverse(three_by_three(8, 8, 2)), 16);
+  EXPECT_EQ(plan.blocks[0].row[1], 2 * 8 * 16);
 }
 
 TEST(AmxWeights, StoredAndPlainAgree) {

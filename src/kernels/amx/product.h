@@ -41,7 +41,8 @@ struct Finish {
 struct TileProduct {
   Layout source, target;
   int taps = 1;
-  const std::int32_t* begin = nullptr;  // TilePlan
+  const TileBlock* blocks = nullptr;  // TilePlan
+  const TileRun* runs = nullptr;
   const TileStep* steps = nullptr;
   const TileJoin* joins = nullptr;
   int slots = 1;  // threads at most

@@ -12,29 +12,6 @@ namespace {
 
 alignas(64) const Bf16 kZeroTile[512] = {};
 
-// Tiles 0 to 3 accumulate (rows 0-15 x channels 0-15, rows 0-15 x 16-31, rows 16-31 x 0-15, ...), 4
-// and 5 hold rows of the source, 6 and 7 weights. Source tiles are streamed past the first-level
-// cache; weights too where they do not fit it.
-template <bool kStreamWeights>
-CONVOY_INLINE void multiply(const Bf16* a0, const Bf16* a1, const Bf16* w) {
-  _tile_stream_loadd(4, a0, 64);
-  if (kStreamWeights) {
-    _tile_stream_loadd(6, w, 64);
-  } else {
-    _tile_loadd(6, w, 64);
-  }
-  _tile_dpbf16ps(0, 4, 6);
-  if (kStreamWeights) {
-    _tile_stream_loadd(7, w + 512, 64);
-  } else {
-    _tile_loadd(7, w + 512, 64);
-  }
-  _tile_dpbf16ps(1, 4, 7);
-  _tile_stream_loadd(5, a1, 64);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
-
 CONVOY_INLINE void zero_sums() {
   _tile_zero(0);
   _tile_zero(1);
@@ -49,23 +26,63 @@ CONVOY_INLINE void store_sums(float* c) {
   _tile_stored(3, c + 528, 128);
 }
 
-CONVOY_INLINE const Bf16* tile_rows(const Bf16* plane, std::int32_t row, const TileJoin* joins,
-                                    Bf16* joined) {
-  if (row >= 0) return plane + std::size_t(row) * kLanes;
-  if (row == kZeroRows) return kZeroTile;
-  const TileJoin& join = joins[-2 - row];
-  for (int half = 0; half < 2; ++half) {
-    const Bf16* from =
-        join.row[half] < 0 ? kZeroTile : plane + std::size_t(join.row[half]) * kLanes;
-    for (int r = 0; r < 8; ++r) store(joined + (half * 8 + r) * kLanes, load(from + r * kLanes));
+// Where the tiles of a block lie in a source plane.
+struct TileRows {
+  const Bf16* plane;
+  const TileJoin* joins;
+  Bf16* joined;  // room for a tile
+
+  inline __attribute__((always_inline)) const Bf16* at(std::int32_t row) const {
+    return row >= 0 ? plane + std::size_t(row) * kLanes : join(joins[-2 - row]);
   }
-  return joined;
+
+  const Bf16* join(const TileJoin& parts) const {
+    for (int half = 0; half < 2; ++half) {
+      const Bf16* from =
+          parts.row[half] < 0 ? kZeroTile : plane + std::size_t(parts.row[half]) * kLanes;
+      for (int r = 0; r < 8; ++r) store(joined + (half * 8 + r) * kLanes, load(from + r * kLanes));
+    }
+    return joined;
+  }
+};
+
+// Tiles 0 to 3 accumulate (first 16 rows x channels 0-15, x 16-31, second 16 rows x 0-15, ...), 4
+// and 5 hold rows of the source, 6 and 7 weights. Source tiles are streamed past the first-level
+// cache; weights too where they do not fit it. The tile of the second rows may serve the next step
+// for the first: kFirst and kSecond change places from step to step.
+template <int kFirst, int kSecond, bool kStreamWeights>
+CONVOY_INLINE void multiply(const TileStep& step, const TileRows& rows, const Bf16* w) {
+  const bool first = step.row[0] != kZeroRows, second = step.row[1] != kZeroRows;
+  if (first && !step.held) load_tile<kFirst, true>(rows.at(step.row[0]));
+  load_tile<6, kStreamWeights>(w);
+  if (second) load_tile<kSecond, true>(rows.at(step.row[1]));
+  load_tile<7, kStreamWeights>(w + 512);
+  if (first) {
+    multiply_tiles<0, kFirst, 6>();
+    multiply_tiles<1, kFirst, 7>();
+  }
+  if (second) {
+    multiply_tiles<2, kSecond, 6>();
+    multiply_tiles<3, kSecond, 7>();
+  }
+}
+
+// A step of a full run, whose first rows are in their tile.
+template <int kFirst, int kSecond, bool kStreamWeights>
+CONVOY_INLINE void multiply_full(const Bf16* second, const Bf16* w) {
+  load_tile<6, kStreamWeights>(w);
+  load_tile<kSecond, true>(second);
+  load_tile<7, kStreamWeights>(w + 512);
+  multiply_tiles<0, kFirst, 6>();
+  multiply_tiles<2, kSecond, 6>();
+  multiply_tiles<1, kFirst, 7>();
+  multiply_tiles<3, kSecond, 7>();
 }
 
 // The block whose sums wait to be finished.
 struct Waiting {
   const float* sums = nullptr;
-  std::size_t at = 0;  // in the target
+  std::size_t at[2] = {};  // in the target: of rows 0 to 15 and, less 16 rows, of the others
   std::uint32_t rows = 0;
   int lot = 0;
   int row = 32;  // next one to finish
@@ -91,7 +108,7 @@ struct Finisher {
 
   static inline __attribute__((always_inline)) void finish_row(Finisher& self, Waiting& w) {
     const int n = w.row++;
-    const std::size_t at = w.at + n * kLanes;
+    const std::size_t at = w.at[n >> 4] + n * kLanes;
     Row v = {_mm512_load_ps(w.sums + n * 32), _mm512_load_ps(w.sums + n * 32 + 16)};
     if (kKind == Finish::bias) v = keep(lanes_if(w.rows, n), largest(v + self.bias, self.floor));
     if (kKind == Finish::add) v = v + load_row(self.target + at);
@@ -170,9 +187,13 @@ struct Prefetch {
   }
 };
 
+int steps_of(const TileProduct& p, int first_block, int last_block) {
+  return p.runs[p.blocks[last_block].runs].steps - p.runs[p.blocks[first_block].runs].steps;
+}
+
 Prefetch prefetch_after(const Call& call, int plane, std::size_t blocks) {
   const std::size_t bytes = std::size_t(call.p.taps) * call.p.source.planes * kBlock * sizeof(Bf16);
-  const std::size_t products = std::size_t(call.p.begin[call.p.target.blocks]) *
+  const std::size_t products = std::size_t(steps_of(call.p, 0, call.p.target.blocks)) *
                                call.p.source.planes * blocks / call.p.target.blocks;
   const char* next = reinterpret_cast<const char*>(call.pack) + (plane + 1) * bytes;
   return {.next = next,
@@ -180,40 +201,78 @@ Prefetch prefetch_after(const Call& call, int plane, std::size_t blocks) {
           .lines_per_product = int(bytes / 64 / (products + 1) + 1)};
 }
 
-// Target blocks [first, last), counted over all lots, of one plane.
+Waiting wait_for(const TileProduct& p, const float* sums, int lot, int plane,
+                 const TileBlock& block) {
+  const std::size_t from = block_at(p.target, lot, plane, 0);
+  const auto rows = [&](std::int32_t row) {
+    return p.target.rows(lot, row / 32) >> row % 32 & 0xffffu;
+  };
+  return {.sums = sums,
+          .at = {from + std::size_t(block.row[0]) * kLanes,
+                 from + std::size_t(block.row[1]) * kLanes - 16 * kLanes},
+          .rows = rows(block.row[0]) | rows(block.row[1]) << 16,
+          .lot = lot,
+          .row = 0};
+}
+
+// Target blocks [first, last) of the plan, counted over all lots, of one plane.
 template <Finish::Kind kKind, bool kStreamWeights>
 void product_span(const Call& call, const SourceView& view, std::size_t first, std::size_t last,
                   int plane) {
   const TileProduct& p = call.p;
   alignas(64) float sums[2][kBlock];
-  alignas(64) Bf16 joined[2][512];
+  alignas(64) Bf16 joined[512];
+  TileRows rows{.plane = nullptr, .joins = p.joins, .joined = joined};
   using Finishes = Finisher<kKind>;
   Finishes finisher(p, call.f, plane, call.target);
   const int in_planes = p.source.planes;
   const Bf16* weights = call.pack + std::size_t(plane) * p.taps * in_planes * kBlock;
+  const std::size_t tap_size = std::size_t(in_planes) * kBlock;
   Prefetch prefetch = prefetch_after(call, plane, last - first);
   Waiting waiting;
   std::size_t summed_from = first;
   for (std::size_t v = first; v < last; ++v) {
     const int lot = int(v / p.target.blocks), block = int(v % p.target.blocks);
     const Bf16* x = view.base + lot * view.lot;
-    const TileStep* step = p.steps + p.begin[block];
-    const TileStep* end = p.steps + p.begin[block + 1];
-    const int products = int(end - step) * in_planes;
+    const int products = steps_of(p, block, block + 1) * in_planes;
     const int rows_per_product = products >= 32 ? 1
                                  : products > 0 ? (32 + products - 1) / products
                                                 : 32;
+    const auto finish_rows = [&] {
+      if (kStreamWeights) prefetch.advance();
+      for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
+        Finishes::finish_row(finisher, waiting);
+    };
     zero_sums();
-    for (; step != end; ++step) {
-      const Bf16* w = weights + std::size_t(step->tap) * in_planes * kBlock;
-      const Bf16* from = x;
-      for (int i = 0; i < in_planes; ++i, w += kBlock, from += view.plane) {
-        const Bf16* a0 = tile_rows(from, step->row[0], p.joins, joined[0]);
-        const Bf16* a1 = tile_rows(from, step->row[1], p.joins, joined[1]);
-        multiply<kStreamWeights>(a0, a1, w);
-        if (kStreamWeights) prefetch.advance();
-        for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
-          Finishes::finish_row(finisher, waiting);
+    for (int r = p.blocks[block].runs; r < p.blocks[block + 1].runs; ++r) {
+      const TileStep* const begin = p.steps + p.runs[r].steps;
+      const TileStep* const end = p.steps + p.runs[r + 1].steps;
+      rows.plane = x;
+      const Bf16* w = weights;
+      for (int i = 0; i < in_planes; ++i, w += kBlock, rows.plane += view.plane) {
+        const TileStep* step = begin;
+        if (p.runs[r].full) {
+          load_tile<4, true>(rows.plane + std::size_t(step->row[0]) * kLanes);
+          for (;;) {
+            multiply_full<4, 5, kStreamWeights>(rows.plane + std::size_t(step->row[1]) * kLanes,
+                                                w + step->tap * tap_size);
+            finish_rows();
+            if (++step == end) break;
+            multiply_full<5, 4, kStreamWeights>(rows.plane + std::size_t(step->row[1]) * kLanes,
+                                                w + step->tap * tap_size);
+            finish_rows();
+            if (++step == end) break;
+          }
+        } else {
+          for (;;) {
+            multiply<4, 5, kStreamWeights>(*step, rows, w + step->tap * tap_size);
+            finish_rows();
+            if (++step == end) break;
+            multiply<5, 4, kStreamWeights>(*step, rows, w + step->tap * tap_size);
+            finish_rows();
+            if (++step == end) break;
+          }
+        }
       }
     }
     while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
@@ -223,11 +282,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
     }
     float* c = sums[v & 1];
     store_sums(c);
-    waiting = {.sums = c,
-               .at = block_at(p.target, lot, plane, block),
-               .rows = p.target.rows(lot, block),
-               .lot = lot,
-               .row = 0};
+    waiting = wait_for(p, c, lot, plane, p.blocks[block]);
   }
   while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
   if (Finishes::kSums) finisher.hand_over(summed_from, call.f.partial);

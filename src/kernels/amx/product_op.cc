@@ -180,7 +180,8 @@ class ProductOp : public Op {
     return {.source = source,
             .target = target,
             .taps = form_.shape.taps,
-            .begin = plan.begin.data(),
+            .blocks = plan.blocks.data(),
+            .runs = plan.runs.data(),
             .steps = plan.steps.data(),
             .joins = plan.joins.data(),
             .slots = slots_};
