@@ -98,6 +98,9 @@ void hierarchical(const Operation& operation, std::span<std::byte> buffer) {
   }
   // Barriers hear nothing of the check of intents: it comes first.
   if (operation.intent_check) operation.intent_check->finish(operation.timeout_s);
+  // With nothing to add up, no barrier would keep the next comparison from a rank that still reads
+  // this one.
+  if (buffer.empty()) return;
   HostReduction reduction(operation, *team);
   team->compare(buffer, operation.timeout_s);
   const bool in_place = team->local_size() == 1 || team->in_shared_memory(buffer);

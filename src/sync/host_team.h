@@ -28,8 +28,8 @@ class HostTeam {
   const Group& counterparts() const { return counterparts_; }
 
   std::span<std::byte> staging() const { return staging_; }
-  // Compares with the others of the host where their buffers lie. Ends with a barrier. Throws
-  // TransportError when they differ.
+  // Compares with the others of the host where their buffers lie. Throws TransportError when they
+  // differ. A barrier must come before the next comparison.
   void compare(std::span<std::byte> buffer, double timeout_s);
   bool in_shared_memory(std::span<std::byte> buffer) const;
   std::byte* of(int local, std::byte* own) const {

@@ -350,10 +350,11 @@ void ServerClient::leave() {
   wait_until([] { return true; });
 }
 
-const ClientStatistics& ServerClient::statistics() {
+ClientStatistics ServerClient::statistics() {
   const std::lock_guard lock(mutex_);
-  statistics_.traffic = courier_.traffic();
-  return statistics_;
+  ClientStatistics now = statistics_;
+  now.traffic = courier_.traffic();
+  return now;
 }
 
 }  // namespace convoy

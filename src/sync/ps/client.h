@@ -91,7 +91,7 @@ class ServerClient {
   void leave();
 
   // After leave(), or while nothing is under way.
-  const ClientStatistics& statistics();
+  ClientStatistics statistics();
 
  private:
   struct SliceState {

@@ -23,8 +23,7 @@ void Courier::open(Ticket ticket, Open operation) {
 }
 
 void Courier::send(int to, Tag tag, std::span<const std::byte> bytes, Done done) {
-  ++traffic_.messages_out;
-  traffic_.bytes_out += bytes.size();
+  traffic_.out(bytes.size());
   open(transport_.send(to, tag, bytes), {.peer = to, .is_send = true, .done = std::move(done)});
 }
 
@@ -106,10 +105,7 @@ void Courier::finish(const Completion& completion) {
   // In order: what was opened first is looked at first, so that nobody is kept waiting for ever.
   tickets_.erase(found);
   open_.erase(open_.begin() + std::ptrdiff_t(place));
-  if (!operation.is_send) {
-    ++traffic_.messages_in;
-    traffic_.bytes_in += completion.bytes;
-  }
+  if (!operation.is_send) traffic_.in(completion.bytes);
   if (operation.done) operation.done(completion);
 }
 

@@ -6,6 +6,7 @@
 // ready first.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -23,6 +24,29 @@ namespace convoy {
 struct Traffic {
   std::uint64_t messages_in = 0, messages_out = 0;
   std::uint64_t bytes_in = 0, bytes_out = 0;
+};
+
+// Counts while others read.
+class TrafficCounter {
+ public:
+  void in(std::size_t bytes) { count(messages_in_, bytes_in_, bytes); }
+  void out(std::size_t bytes) { count(messages_out_, bytes_out_, bytes); }
+  Traffic read() const {
+    return {.messages_in = messages_in_,
+            .messages_out = messages_out_,
+            .bytes_in = bytes_in_,
+            .bytes_out = bytes_out_};
+  }
+
+ private:
+  using Counter = std::atomic<std::uint64_t>;
+  static void count(Counter& messages, Counter& all_bytes, std::size_t bytes) {
+    messages.fetch_add(1, std::memory_order_relaxed);
+    all_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  Counter messages_in_ = 0, messages_out_ = 0;
+  Counter bytes_in_ = 0, bytes_out_ = 0;
 };
 
 class Courier {
@@ -64,15 +88,10 @@ class Courier {
   void run();
 
   // What goes without being carried, through memory that both sides share.
-  void count_out(std::size_t bytes) {
-    ++traffic_.messages_out;
-    traffic_.bytes_out += bytes;
-  }
-  void count_in(std::size_t bytes) {
-    ++traffic_.messages_in;
-    traffic_.bytes_in += bytes;
-  }
-  const Traffic& traffic() const { return traffic_; }
+  void count_out(std::size_t bytes) { traffic_.out(bytes); }
+  void count_in(std::size_t bytes) { traffic_.in(bytes); }
+  // From any task.
+  Traffic traffic() const { return traffic_.read(); }
 
  private:
   struct Open {
@@ -98,7 +117,7 @@ class Courier {
   std::vector<Open> open_;  // beside tickets_
   std::map<int, Lane> lanes_;
   bool stopping_ = false;
-  Traffic traffic_;
+  TrafficCounter traffic_;
   std::mutex mutex_;  // guards what follows
   std::deque<std::function<void()>> posted_;
 };
