@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "program.h"
 
 namespace convoy {
@@ -10,9 +12,9 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-Ran bench(std::vector<std::string> more) {
+Ran bench(std::vector<std::string> more, const std::string& threads = "1") {
   more.insert(more.begin(), {"bench", "step", "--model", "shallow", "--batch", "16", "--threads",
-                             "1", "--precision", "f32", "--steps", "3", "--json"});
+                             threads, "--precision", "f32", "--steps", "3", "--json"});
   return run_convoy(more);
 }
 
@@ -28,6 +30,14 @@ TEST(BenchStep, AnswersForOneWorkerAndForSeveral) {
       EXPECT_GT(answer.at("images_per_s").get<double>(), 0);
       EXPECT_GE(answer.at("images_per_s_best"), answer.at("images_per_s"));
     }
+}
+
+TEST(BenchStep, UsesNoMoreThreadsThanOpenMpAllows) {
+  ::setenv("OMP_THREAD_LIMIT", "1", 1);
+  const Ran ran = bench({}, "2");
+  ::unsetenv("OMP_THREAD_LIMIT");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.answer().at("threads"), 1);
 }
 
 TEST(BenchStep, TellsThePassesOfALayerApart) {

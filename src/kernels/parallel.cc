@@ -38,7 +38,8 @@ void limit_spinning(char* const* arguments) {
 
 void set_threads(int threads) {
   omp_set_dynamic(0);
-  omp_set_num_threads(threads > 0 ? threads : cpu().cores);
+  // More than OMP_THREAD_LIMIT would not come, and oneDNN would wait for them for ever.
+  omp_set_num_threads(std::min(threads > 0 ? threads : cpu().cores, omp_get_thread_limit()));
   flush_denormals();
 }
 

@@ -10,7 +10,7 @@
 namespace convoy {
 
 // How many threads parallel regions of the calling thread use. 0 to set: all cores this process may
-// run on.
+// run on. Never more than OMP_THREAD_LIMIT.
 void set_threads(int threads);
 inline int threads() { return omp_get_max_threads(); }
 
