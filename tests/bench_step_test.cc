@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "program.h"
 
 namespace convoy {
@@ -12,10 +10,15 @@ namespace {
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-Ran bench(std::vector<std::string> more, const std::string& threads = "1") {
-  more.insert(more.begin(), {"bench", "step", "--model", "shallow", "--batch", "16", "--threads",
-                             threads, "--precision", "f32", "--steps", "3", "--json"});
-  return run_convoy(more);
+std::vector<std::string> step(const std::string& threads) {
+  return {"bench", "step",        "--model", "shallow", "--batch", "16",    "--threads",
+          threads, "--precision", "f32",     "--steps", "3",       "--json"};
+}
+
+Ran bench(const std::vector<std::string>& more) {
+  std::vector<std::string> words = step("1");
+  words.insert(words.end(), more.begin(), more.end());
+  return run_convoy(words);
 }
 
 TEST(BenchStep, AnswersForOneWorkerAndForSeveral) {
@@ -33,9 +36,7 @@ TEST(BenchStep, AnswersForOneWorkerAndForSeveral) {
 }
 
 TEST(BenchStep, UsesNoMoreThreadsThanOpenMpAllows) {
-  ::setenv("OMP_THREAD_LIMIT", "1", 1);
-  const Ran ran = bench({}, "2");
-  ::unsetenv("OMP_THREAD_LIMIT");
+  const Ran ran = run_convoy(step("2"), {.environment = {"OMP_THREAD_LIMIT=1"}});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.answer().at("threads"), 1);
 }

@@ -236,12 +236,10 @@ TEST(Launch, CoresAreDividedAndSaid) {
 }
 
 TEST(Launch, UnderMpirunItBecomesOneOfTheRanks) {
-  ::setenv("OMPI_COMM_WORLD_RANK", "1", 1);
-  ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
-  const Ran ran = run_convoy(launch({}, shell("echo ${CONVOY_JOB_FD-none} $OMPI_COMM_WORLD_RANK")));
-  const Ran other = run_convoy(launch({"-n", "3"}, {"true"}));
-  ::unsetenv("OMPI_COMM_WORLD_RANK");
-  ::unsetenv("OMPI_COMM_WORLD_SIZE");
+  const RunOptions mpirun{.environment = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"}};
+  const Ran ran =
+      run_convoy(launch({}, shell("echo ${CONVOY_JOB_FD-none} $OMPI_COMM_WORLD_RANK")), mpirun);
+  const Ran other = run_convoy(launch({"-n", "3"}, {"true"}), mpirun);
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.out, "none 1\n");
   EXPECT_EQ(other.code, 2);

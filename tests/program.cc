@@ -30,6 +30,8 @@ namespace {
     const rlimit limit{options.file_limit_bytes, options.file_limit_bytes};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
+  for (const std::string& variable : options.environment)
+    ::putenv(const_cast<char*>(variable.c_str()));
   std::vector<char*> words;
   for (const std::string& argument : arguments)
     words.push_back(const_cast<char*>(argument.c_str()));

@@ -22,10 +22,11 @@ struct Ran {
 };
 
 struct RunOptions {
-  std::filesystem::path folder = ".";  // where it runs
-  std::size_t file_limit_bytes = 0;    // RLIMIT_FSIZE; 0: none
-  std::string standard_output = {};    // a file instead of a pipe
-  std::string standard_error = {};     // the same; "closed": none at all
+  std::filesystem::path folder = ".";         // where it runs
+  std::vector<std::string> environment = {};  // more of it, NAME=value
+  std::size_t file_limit_bytes = 0;           // RLIMIT_FSIZE; 0: none
+  std::string standard_output = {};           // a file instead of a pipe
+  std::string standard_error = {};            // the same; "closed": none at all
   // Called once `mark` has appeared on standard error.
   std::string mark = {};
   std::function<void(pid_t)> on_mark = {};
