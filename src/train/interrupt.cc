@@ -2,19 +2,21 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <string_view>
 
 namespace convoy {
 namespace {
 
-volatile std::sig_atomic_t signals = 0;  // a handler has no other place to write to
-volatile std::sig_atomic_t silent = 0;
+// A handler has no other place to write to, and two may run at the same time, on two threads.
+std::atomic<int> signals = 0;
+std::atomic<bool> silent = false;
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void note(int) {
   constexpr std::string_view kText =
       "\nconvoy: finishing this step and saving; again to quit at once\n";
-  signals = signals + 1;
-  if (signals > 1) ::_exit(130);
+  if (signals.fetch_add(1) > 0) ::_exit(130);
   if (!silent) [[maybe_unused]]
     const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
 }

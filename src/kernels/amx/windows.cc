@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "base/check.h"
-
 namespace convoy::amx {
 
 namespace {
