@@ -90,7 +90,7 @@ class ServerClient {
   // all others.
   void leave();
 
-  // After leave(), or while nothing is under way.
+  // Of now; from any task.
   ClientStatistics statistics();
 
  private:
