@@ -77,18 +77,17 @@ CONVOY_INLINE std::size_t share(std::size_t count, int thread, int team) {
   return count * thread / team;
 }
 
-// Cuts a value's planes into pieces of at most kPiece blocks and those among the threads:
-// body(partial, lot, plane, first block, last block), where `partial` tells apart the pieces of
-// all planes' equal lanes: less than Layout::partials().
+// Cuts a value's planes into pieces and those among the threads: body(partial, lot, plane, first
+// block, last block), where `partial` tells apart the pieces of all planes' equal lanes: less than
+// Layout::partials().
 template <typename Body>
 static inline void for_pieces(const Layout& l, Body&& body) {
-  const std::size_t pieces = l.pieces(), total = std::size_t(l.lots) * l.planes * pieces;
+  const std::size_t pieces = l.pieces, total = std::size_t(l.lots) * l.planes * pieces;
   run_team(threads(), [&](int thread, int team) {
     for (std::size_t at = share(total, thread, team); at < share(total, thread + 1, team); ++at) {
       const int plane = int(at / pieces), piece = int(at % pieces), lot = plane / l.planes;
-      const int first = piece * kPiece, end = first + kPiece;
-      body(lot * int(pieces) + piece, lot, plane % l.planes, first,
-           end < l.blocks ? end : l.blocks);
+      body(lot * l.pieces + piece, lot, plane % l.planes, l.piece_begin(piece),
+           l.piece_begin(piece + 1));
     }
   });
 }

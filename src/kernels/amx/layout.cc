@@ -1,8 +1,18 @@
 #include "kernels/amx/layout.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace convoy::amx {
+
+namespace {
+
+constexpr int kMostBlocks = 16;     // of a piece
+constexpr int kFewestPartials = 8;  // where there are as many blocks
+
+int parts(int whole, int part) { return (whole + part - 1) / part; }
+
+}  // namespace
 
 // The lot that wastes the least on padding; small lots cost a little more per row.
 int lot_of(int batch) {
@@ -24,9 +34,11 @@ Layout make_layout(int batch, int channels, int positions) {
   l.channels = channels;
   l.positions = positions;
   l.lot = lot_of(batch);
-  l.lots = (batch + l.lot - 1) / l.lot;
-  l.planes = (channels + kLanes - 1) / kLanes;
-  l.blocks = (positions * l.lot + kLanes - 1) / kLanes;
+  l.lots = parts(batch, l.lot);
+  l.planes = parts(channels, kLanes);
+  l.blocks = parts(positions * l.lot, kLanes);
+  l.pieces =
+      std::max(parts(l.blocks, kMostBlocks), std::min(l.blocks, parts(kFewestPartials, l.lots)));
   for (int last_lot = 0; last_lot < 2; ++last_lot) {
     for (int last_block = 0; last_block < 2; ++last_block) {
       const int images = last_lot ? batch - (l.lots - 1) * l.lot : l.lot;

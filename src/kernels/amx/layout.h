@@ -17,7 +17,6 @@ using Bf16 = std::uint16_t;
 
 constexpr int kLanes = 32;       // channels of a row, rows of a block
 constexpr int kBlock = 32 * 32;  // numbers of a block
-constexpr int kPiece = 16;       // blocks of a piece, see Layout::partials
 
 // What a convolution leaves behind its output for a batch norm that may follow: sums over all
 // images and positions.
@@ -37,6 +36,7 @@ struct Layout {
   int lots = 0;
   int planes = 0;  // per lot
   int blocks = 0;  // per plane
+  int pieces = 0;  // per plane
   std::uint32_t masks[2][2] =
       {};  // rows that are not padding: [of the last lot][of the last block]
 
@@ -48,11 +48,12 @@ struct Layout {
   }
   std::size_t bytes() const { return size() * sizeof(Bf16) + trailer_bytes(); }
   int lanes() const { return planes * kLanes; }
-  // Sums over a value are taken by pieces of a plane (f32 sums of a piece are short) and then added
-  // up in double and in order, so that no sum depends on the number of threads: each lane has
-  // pieces() partial sums in each lot.
-  int pieces() const { return (blocks + kPiece - 1) / kPiece; }
-  int partials() const { return lots * pieces(); }
+  // Sums over a value are taken by pieces of a plane and then added up in double and in order, so
+  // that no sum depends on the number of threads: each lane has `pieces` partial sums in each lot.
+  // Pieces are short (their sums are f32) and equal, and enough for several threads.
+  int partials() const { return lots * pieces; }
+  int piece_begin(int piece) const { return int(std::int64_t(piece) * blocks / pieces); }
+  int piece_of(int block) const { return int((std::int64_t(block + 1) * pieces - 1) / blocks); }
   std::uint32_t rows(int which_lot, int block) const {
     return masks[which_lot == lots - 1][block == blocks - 1];
   }

@@ -147,15 +147,15 @@ struct Finisher {
   // call left there, unless the piece begins at that block.
   void hand_over(std::size_t from, double* partial) {
     const Layout& l = *layout;
-    const int block = int(from % l.blocks);
-    const std::size_t piece = from / l.blocks * l.pieces() + block / kPiece;
-    double* to = partial + piece * 2 * l.lanes() + plane * kLanes;
+    const int block = int(from % l.blocks), piece = l.piece_of(block);
+    const bool fresh = block == l.piece_begin(piece);
+    double* to = partial + (from / l.blocks * l.pieces + piece) * 2 * l.lanes() + plane * kLanes;
     alignas(64) double mine[2][kLanes];
     store_wide(mine[0], sum);
     store_wide(mine[1], products);
     for (int which = 0; which < 2; ++which, to += l.lanes())
       for (int lane = 0; lane < kLanes; ++lane)
-        to[lane] = block % kPiece == 0 ? mine[which][lane] : to[lane] + mine[which][lane];
+        to[lane] = fresh ? mine[which][lane] : to[lane] + mine[which][lane];
     sum = products = zero_row();
   }
 };
@@ -276,7 +276,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
       }
     }
     while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
-    if (Finishes::kSums && block % kPiece == 0 && v > first) {
+    if (Finishes::kSums && block == p.target.piece_begin(p.target.piece_of(block)) && v > first) {
       finisher.hand_over(summed_from, call.f.partial);
       summed_from = v;
     }
@@ -299,8 +299,8 @@ std::size_t chunk_blocks(const TileProduct& p) {
 // Where a thread's share of all target blocks begins: with a piece, if sums are taken.
 std::size_t share_begin(const Layout& l, bool by_piece, int thread, int team) {
   if (!by_piece) return share(std::size_t(l.lots) * l.blocks, thread, team);
-  const std::size_t at = share(l.partials(), thread, team), pieces = l.pieces();
-  return at / pieces * l.blocks + at % pieces * kPiece;
+  const std::size_t at = share(l.partials(), thread, team);
+  return at / l.pieces * l.blocks + l.piece_begin(int(at % l.pieces));
 }
 
 // The chunk that begins with block `at`, made of columns in a buffer of the thread's own.
