@@ -273,6 +273,7 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
     std::byte* output_gradient = at(arena, step.output_gradient);
     if (step.copy_from >= 0)
       std::memcpy(output_gradient, at(arena, step.copy_from), buffers_[step.output_gradient].bytes);
+    const bool moves = update && !step.frozen && step.op->traits().updates_weight;
     GradientSums take;
     if (step.takes_for >= 0) {
       const Step& user = steps_[step.takes_for];
@@ -291,8 +292,8 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
                        .take = step.takes_for >= 0 ? &take : nullptr,
                        .taken = at(arena, step.sums),
                        .times = timing_ ? &timings_[i].split : nullptr,
-                       .update = step.frozen ? nullptr : update});
-    if (update && !step.frozen && step.op->traits().updates_weight) moved.push_back(step.weight);
+                       .update = moves ? update : nullptr});
+    if (moves) moved.push_back(step.weight);
     for (const Step::Addition& addition : step.additions) {
       std::byte* accumulator = at(arena, addition.accumulator);
       if (addition.copy_from >= 0)

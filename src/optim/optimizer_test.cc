@@ -199,9 +199,25 @@ TEST(Optimizer, MovesWeightsDuringBackwardToTheSameBits) {
   }
 }
 
+// Every kind of layer that has weights, of which some can be moved by backward and some cannot.
+Network many_kinds() {
+  Network net("many kinds", {1, 28, 28});
+  net.then("conv1", Convolution{.channels = 40, .kernel = 5, .stride = 2});
+  net.then("relu1", Relu{});
+  net.then("conv2", Convolution{.channels = 64, .kernel = 3, .groups = 2});
+  net.then("bn2", BatchNorm{});
+  net.then("relu2", Relu{});
+  net.then("conv3", Convolution{.channels = 300, .kernel = 1});
+  net.then("conv4", Convolution{.channels = 40, .kernel = 3, .padding = 1});
+  net.then("relu4", Relu{});
+  net.then("fc5", Dense{.features = 100});
+  net.then("fc6", Dense{.features = 10});
+  return net;
+}
+
 TEST(Optimizer, ANetworkMeetsTheSameBitsWhenBackwardMovesItsWeights) {
   const auto train = [](bool at_once) {
-    Model model(make_network("shallow", {1, 28, 28}, 10),
+    Model model(many_kinds(),
                 {.batch = 8, .precision = cpu().amx_works ? Precision::bf16 : Precision::f32});
     const auto optimizer =
         make_optimizer({.momentum = 0.9f, .weight_decay = 1e-3f}, model.parameters());

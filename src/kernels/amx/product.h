@@ -146,8 +146,14 @@ struct WeightProduct {
 };
 WeightProduct plan_weight_product(const Layout& source, const Layout& target,
                                   const WeightShape& shape, Slide slide, int slots);
+struct WeightGradient {
+  float* sums = nullptr;  // written
+  // Where there is one, weights are moved while their gradient is in the cache.
+  WeightUpdate* update = nullptr;
+  const float* stored = nullptr;
+};
 void run_weight_product(const WeightProduct& product, const Bf16* source,
-                        const Bf16* target_gradient, Bf16* turned, float* gradient);
+                        const Bf16* target_gradient, Bf16* turned, const WeightGradient& gradient);
 
 // gradient := gradient where output > 0, else 0 (output may be null: kept), and its sums over rows,
 // [lanes], in front of `sums`, which has room for layout.partials() of them.

@@ -152,16 +152,19 @@ class ProductOp : public Op {
            .weight_gradient = spec_.weight_gradient,
            .update = args.update});
     }
+    Bf16* pack = value(args.scratch + pack_at_);
+    if (wanted) pack_backward(form_.shape, spec_.weight, pack);  // before they move
     if (image_columns()) use_columns(source, nullptr);
     const double start = args.times ? now_s() : 0;
     run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
-                       spec_.weight_gradient);
-    clear_between_groups(form_, spec_.weight_gradient);
+                       {.sums = args.update ? reinterpret_cast<float*>(args.scratch + moving_at_)
+                                            : spec_.weight_gradient,
+                        .update = args.update,
+                        .stored = spec_.weight});
+    if (!args.update) clear_between_groups(form_, spec_.weight_gradient);
     const double middle = args.times ? now_s() : 0;
     if (args.times) args.times->weights_s += middle - start;
     if (!wanted) return;
-    Bf16* pack = value(args.scratch + pack_at_);
-    pack_backward(form_.shape, spec_.weight, pack);
     Finish finish{.kind = args.add_to_gradient ? Finish::add : Finish::plain};
     if (args.take) {
       finish.kind = Finish::gradient;
@@ -198,6 +201,7 @@ class ProductOp : public Op {
 
   void plan_memory() {
     Cutter scratch;
+    const bool moves_weight = form_.groups == 1;  // zeros between groups are not to move
     if (!one_use_) pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
     partial_at_ =
         scratch.take(std::size_t(target_.partials()) * 2 * target_.lanes() * sizeof(double));
@@ -210,13 +214,14 @@ class ProductOp : public Op {
     if (spec_.training) {
       const std::size_t turned = one_use_ ? dense_turned_size(target_) : weights_.turned_size();
       turned_at_ = scratch.take(turned * sizeof(Bf16));
+      if (moves_weight && !one_use_) moving_at_ = scratch.take(form_.shape.size() * sizeof(float));
       if (plain_logits_) gradient_at_ = scratch.take(target_.bytes());
     }
     traits_ = {.reads_inputs = spec_.training && !form_.columns,
                .reads_output = spec_.training && relu_,
                .spoils_gradient = relu_,
                .adds_gradient = !one_use_,
-               .updates_weight = one_use_,
+               .updates_weight = moves_weight,
                .takes_sums = !one_use_ && !form_.columns,
                .sums_bytes = (has_bias_ || relu_) && !plain_logits_ ? sums_bytes(target_) : 0,
                .sums_behind_relu = relu_,
@@ -260,7 +265,7 @@ class ProductOp : public Op {
   TileProduct forward_, backward_;
   WeightProduct weights_;
   std::size_t pack_at_ = 0, partial_at_ = 0, imported_at_ = 0, column_buffers_at_ = 0,
-              turned_at_ = 0, gradient_at_ = 0;
+              turned_at_ = 0, moving_at_ = 0, gradient_at_ = 0;
   OpTraits traits_;
 };
 

@@ -140,32 +140,43 @@ void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, i
   }
 }
 
-void multiply_cell(const WeightProduct& p, const Cell& cell, const Slab& slab, bool fresh) {
+void move_weights(const WeightGradient& g, std::size_t at, std::size_t count) {
+  g.update->apply(g.stored + at, {g.sums + at, count});
+}
+
+// `whole`: null, or what is done with sums that are complete.
+void multiply_cell(const WeightProduct& p, const Cell& cell, const Slab& slab, bool fresh,
+                   const WeightGradient* whole) {
   for (int in = 0; in < cell.ins; ++in) {
+    const std::size_t at =
+        (std::size_t(cell.first_in + in) * p.shape.out_planes + cell.first_out) * kBlock;
     for (int out = 0; out < cell.outs; ++out) {
-      multiply_pair(p, slab, cell, in, cell.turned_targets(p, out),
-                    cell.sums + (std::size_t(cell.first_in + in) * p.shape.out_planes +
-                                 cell.first_out + out) *
-                                    kBlock,
+      multiply_pair(p, slab, cell, in, cell.turned_targets(p, out), cell.sums + at + out * kBlock,
                     fresh);
     }
+    if (!whole) continue;
+    const std::size_t pitch = p.shape.size() / p.shape.taps;
+    for (int tap = 0; tap < p.shape.taps; ++tap)
+      move_weights(*whole, tap * pitch + at, std::size_t(cell.outs) * kBlock);
   }
 }
 
-void run_cell(const WeightProduct& p, const Cell& cell, const Bf16* source, const Bf16* target) {
+void run_cell(const WeightProduct& p, const Cell& cell, const Bf16* source, const Bf16* target,
+              const WeightGradient* whole) {
   Turner turner(p, cell, source, target);
   for (int number = cell.first_slab; number < cell.last_slab; ++number) {
     const bool first = number == cell.first_slab;
     const Slab slab = slab_at(p, number);
     turner.turn(slab, first || slab.first_row == 0);
-    multiply_cell(p, cell, slab, first);
+    multiply_cell(p, cell, slab, first, number + 1 == cell.last_slab ? whole : nullptr);
   }
 }
 
 // The sums of part n > 0 are at more + (n - 1) * size.
-void add_parts(const WeightProduct& p, const float* more, float* gradient, int thread, int team) {
-  const std::size_t size = p.shape.size(), vectors = size / 16;
-  for (std::size_t v = share(vectors, thread, team); v < share(vectors, thread + 1, team); ++v) {
+void add_parts(const WeightProduct& p, const float* more, float* gradient, std::size_t first,
+               std::size_t last) {
+  const std::size_t size = p.shape.size();
+  for (std::size_t v = first / 16; v < last / 16; ++v) {
     __m512 sum = _mm512_loadu_ps(gradient + v * 16);
     for (int n = 1; n < p.parts; ++n)
       sum = _mm512_add_ps(sum, _mm512_load_ps(more + (n - 1) * size + v * 16));
@@ -176,7 +187,7 @@ void add_parts(const WeightProduct& p, const float* more, float* gradient, int t
 }  // namespace
 
 void run_weight_product(const WeightProduct& p, const Bf16* source, const Bf16* target_gradient,
-                        Bf16* turned, float* gradient) {
+                        Bf16* turned, const WeightGradient& gradient) {
   const int cells = p.parts * p.in_parts * p.out_parts, slabs = p.slabs();
   auto* more = reinterpret_cast<float*>(turned + p.cell_size() * p.slots);
   run_team(p.slots, [&](int thread, int team) {
@@ -192,16 +203,21 @@ void run_weight_product(const WeightProduct& p, const Bf16* source, const Bf16* 
                 .last_slab = int(share(slabs, part + 1, p.parts)),
                 .xs = turned + p.cell_size() * thread,
                 .ys = nullptr,
-                .sums = part == 0 ? gradient : more + (part - 1) * p.shape.size()};
+                .sums = part == 0 ? gradient.sums : more + (part - 1) * p.shape.size()};
       cell.ins = int(share(p.shape.in_planes, in + 1, p.in_parts)) - cell.first_in;
       cell.outs = int(share(p.shape.out_planes, out + 1, p.out_parts)) - cell.first_out;
       cell.ys = cell.xs + p.source_plane_size() * cell.ins;
-      run_cell(p, cell, source, target_gradient);
+      run_cell(p, cell, source, target_gradient,
+               gradient.update && p.parts == 1 ? &gradient : nullptr);
     }
     _tile_release();
     if (p.parts == 1) return;
 #pragma omp barrier
-    add_parts(p, more, gradient, thread, team);
+    const std::size_t blocks = p.shape.size() / kBlock,
+                      first = share(blocks, thread, team) * kBlock,
+                      last = share(blocks, thread + 1, team) * kBlock;
+    add_parts(p, more, gradient.sums, first, last);
+    if (gradient.update && first < last) move_weights(gradient, first, last - first);
   });
 }
 
