@@ -24,8 +24,9 @@ struct Cpu {
 // before any AMX code.
 const Cpu& cpu();
 
-// oneDNN 2.6 dies with SIGILL where AMX is announced but its palette is hidden. Caps its ISA there;
-// call before the first use of oneDNN. Returns whether it was capped.
+// oneDNN 2.6 dies with SIGILL in bf16 where AMX is announced but its palette is hidden. We use its
+// f32 alone; as a precaution this caps its ISA there. Call before the first use of oneDNN. Returns
+// whether it was capped.
 bool cap_onednn_isa();
 
 // "2.6.3", for records.

@@ -2,8 +2,6 @@
 // could choose this file's copy for CPUs that have no AMX.
 #include "kernels/cpu_amx.h"
 
-#include <immintrin.h>
-
 #include "kernels/tiles.h"
 
 namespace convoy {
@@ -27,12 +25,12 @@ bool amx_product_is_right() {
     for (int j = 0; j < 16; ++j) b[k / 2][j][k % 2] = bf16(right(k, j));
 
   configure_full_tiles();
-  _tile_zero(0);
-  _tile_loadd(4, a, 64);
-  _tile_loadd(6, b, 64);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_stored(0, c, 64);
-  _tile_release();
+  zero_tile<0>();
+  load_tile<4, false>(a);
+  load_tile<6, false>(b);
+  multiply_tiles<0, 4, 6>();
+  store_tile<0, 16>(c[0]);
+  release_tiles();
 
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 16; ++j) {

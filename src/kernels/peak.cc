@@ -42,25 +42,6 @@ double best_gflops_of_team(MakeWork make_work) {
   return std::accumulate(best.begin(), best.end(), 0.0);
 }
 
-double onednn_bf16_gflops() {
-  using namespace dnnl;
-  cap_onednn_isa();
-  engine engine(engine::kind::cpu, 0);
-  stream stream(engine);
-  const memory::desc any({kSide, kSide}, memory::data_type::bf16, memory::format_tag::any);
-  const memory::desc plain({kSide, kSide}, memory::data_type::f32, memory::format_tag::ab);
-  const matmul::primitive_desc primitive(matmul::desc(any, any, plain), engine);
-  memory a(primitive.src_desc(), engine), b(primitive.weights_desc(), engine), c(plain, engine);
-  std::fill_n(static_cast<char*>(a.get_data_handle()), a.get_desc().get_size(), 0);
-  std::fill_n(static_cast<char*>(b.get_data_handle()), b.get_desc().get_size(), 0);
-  const matmul product(primitive);
-  return best_gflops([&] {
-    product.execute(stream, {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}});
-    stream.wait();
-    return 2.0 * kSide * kSide * kSide;
-  });
-}
-
 }  // namespace
 
 double gemm_f32_gflops() {
@@ -79,7 +60,7 @@ double gemm_f32_gflops() {
 }
 
 double gemm_bf16_gflops() {
-  if (!cpu().amx_works) return cpu().avx512_bf16 ? onednn_bf16_gflops() : 0;
+  if (!cpu().amx_works) return gemm_f32_gflops();
   return best_gflops_of_team([] { return [] { return double(amx_products(50'000)); }; });
 }
 

@@ -1,8 +1,6 @@
 // Built for AMX: no templates or inline functions of the standard library here (see cpu_amx.cc).
 #include "kernels/peak_amx.h"
 
-#include <immintrin.h>
-
 #include "kernels/tiles.h"
 
 namespace convoy {
@@ -26,24 +24,23 @@ std::int64_t amx_products(std::int64_t rounds) {
   fill(a[0][0], 1);
   fill(b[0][0], 2);
   alignas(64) float c[16][16];
-  asm volatile("" : : "r"(a), "r"(b) : "memory");  // filled before tiles are loaded
   configure_full_tiles();
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
+  zero_tile<0>();
+  zero_tile<1>();
+  zero_tile<2>();
+  zero_tile<3>();
   for (std::int64_t round = 0; round < rounds; ++round) {
-    _tile_loadd(4, a[0], 64);
-    _tile_loadd(6, b[0], 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, b[1], 64);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a[1], 64);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+    load_tile<4, false>(a[0]);
+    load_tile<6, false>(b[0]);
+    multiply_tiles<0, 4, 6>();
+    load_tile<7, false>(b[1]);
+    multiply_tiles<1, 4, 7>();
+    load_tile<5, false>(a[1]);
+    multiply_tiles<2, 5, 6>();
+    multiply_tiles<3, 5, 7>();
   }
-  _tile_stored(0, c, 64);
-  _tile_release();
+  store_tile<0, 16>(c[0]);
+  release_tiles();
   return rounds * 4 * (16 * 16 * 32 * 2);
 }
 

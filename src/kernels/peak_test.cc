@@ -10,9 +10,7 @@ namespace {
 
 TEST(Peak, F32ProductsAreMeasured) { EXPECT_GT(gemm_f32_gflops(), 0.1); }
 
-TEST(Peak, Bf16IsZeroExactlyWhereTheCpuHasNone) {
-  EXPECT_EQ(gemm_bf16_gflops() > 0, cpu().amx_works || cpu().avx512_bf16);
-}
+TEST(Peak, Bf16ProductsAreMeasured) { EXPECT_GT(gemm_bf16_gflops(), 0.1); }
 
 TEST(Peak, TileProductsCountMultipliesAndAdds) {
   if (!cpu().amx_works) return;

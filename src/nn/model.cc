@@ -4,9 +4,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
-#include "base/error.h"
 #include "kernels/amx/family.h"
-#include "kernels/cpu.h"
 #include "kernels/onednn/family.h"
 #include "kernels/parallel.h"
 #include "nn/empty_pass.h"
@@ -18,15 +16,11 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t(2) << 20;
 
 std::unique_ptr<Family> make_family(const ModelOptions& options) {
-  const OnednnOptions onednn{.products = options.precision,
-                             .fixed_algorithms = options.fixed_algorithms};
-  if (options.precision == Precision::f32) return make_onednn_family(onednn);
-  if (cpu().amx_works) return make_amx_family();
-  if (!cpu().avx512)
-    throw ConfigError(
-        "--precision bf16: this CPU has neither AMX nor AVX-512; use --precision f32");
+  if (options.precision == Precision::f32)
+    return make_onednn_family({.fixed_algorithms = options.fixed_algorithms});
+  if (amx::is_usable()) return amx::make_family();
   spdlog::warn("this CPU has no AMX: bf16 works, but is not faster than --precision f32");
-  return make_onednn_family(onednn);
+  return amx_avx2::make_family();
 }
 
 }  // namespace

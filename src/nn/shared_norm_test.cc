@@ -6,7 +6,6 @@
 #include <map>
 #include <thread>
 
-#include "kernels/cpu.h"
 #include "nn/layer_cases.h"
 #include "nn/model_test_support.h"
 #include "nn/zoo.h"
@@ -177,7 +176,6 @@ TEST(SharedNorm, ResidualF32) {
 }
 
 TEST(SharedNorm, ResidualBf16) {
-  if (!cpu().avx512) return;
   for (const auto& shares : kShares) expect_as_one(residual(), Precision::bf16, shares, kBf16);
 }
 
@@ -191,7 +189,7 @@ TEST(SharedNorm, SmallForms) {
   for (const Network& network : {vector, odd})
     for (const std::vector<int>& shares : {std::vector<int>{3, 6}, std::vector<int>{9, 0}}) {
       expect_as_one(network, Precision::f32, shares, kF32);
-      if (cpu().avx512) expect_as_one(network, Precision::bf16, shares, kBf16);
+      expect_as_one(network, Precision::bf16, shares, kBf16);
     }
 }
 
@@ -202,7 +200,6 @@ TEST(SharedNorm, SlowResnet18F32) {
 }
 
 TEST(SharedNorm, SlowResnet18Bf16) {
-  if (!cpu().avx512) return;
   const Network network = make_network("resnet18", {3, 16, 16}, 10);
   for (const auto& shares : {kShares[0], kShares[1]})
     expect_as_one(network, Precision::bf16, shares, kDeepBf16);
@@ -219,7 +216,6 @@ TEST(SharedNorm, FrozenLayers) {
 }
 
 TEST(SharedNorm, AMemberAloneIsAsWithoutExchange) {
-  if (!cpu().amx_works) return;
   const Network network = residual();
   const std::vector<Batch> steps = {random_batch(network, 33)};
   const std::vector<Result> alone = run_workers(network, Precision::bf16, {33}, steps);

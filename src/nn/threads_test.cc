@@ -1,8 +1,7 @@
-// Bits. The AMX family's results do not depend on the number of threads: the same training on a
+// Bits. The bf16 family's results do not depend on the number of threads: the same training on a
 // machine with more cores gives the same weights.
 #include <gtest/gtest.h>
 
-#include "kernels/cpu.h"
 #include "nn/layer_cases.h"
 #include "nn/model_test_support.h"
 #include "nn/zoo.h"
@@ -24,7 +23,6 @@ std::vector<float> step_with(const Network& network, int batch, int threads) {
 }
 
 void expect_same_bits(const Network& network, const std::vector<int>& batches) {
-  if (!cpu().amx_works) return;
   for (int batch : batches) {
     const std::vector<float> one = step_with(network, batch, 1);
     for (int threads : {2, 3, 5})

@@ -33,7 +33,7 @@ void fill_rows(const Columns& c, const Layout& l, int lot, int first, Bf16* to,
   alignas(64) Bf16 rows[kTogether][kPitch];
   const int used = l.planes * kLanes;
   for (int r = 0; r < kTogether; ++r) {
-    for (int i = l.channels & ~31; i < used; i += 32) store(rows[r] + i, _mm512_setzero_si512());
+    for (int i = l.channels & ~31; i < used; i += 32) store(rows[r] + i, zero_numbers());
   }
   for (int group = 0; group < 32; group += kTogether) {
     const int position = (first + group) / l.lot, image = lot * l.lot + (first + group) % l.lot;
@@ -47,7 +47,7 @@ void fill_rows(const Columns& c, const Layout& l, int lot, int first, Bf16* to,
     for (int p = 0; p < l.planes; ++p) {
       Bf16* plane = to + p * plane_stride + group * kLanes;
       for (int r = 0; r < kTogether; ++r) {
-        store(plane + r * kLanes, r < real ? load(rows[r] + p * kLanes) : _mm512_setzero_si512());
+        store(plane + r * kLanes, r < real ? load(rows[r] + p * kLanes) : zero_numbers());
       }
     }
   }
@@ -60,10 +60,9 @@ void narrow_lines(const PaddedLines& lines, const float* from, Bf16* to) {
     for (int i = 0; i < lines.before; ++i) *to++ = 0;
     for (int x = 0; x < lines.length; x += 32) {
       const int left = lines.length - x;
-      const __mmask32 lanes = left >= 32 ? ~0u : (1u << left) - 1;
-      const Row row = {_mm512_maskz_loadu_ps(__mmask16(lanes), from + x),
-                       _mm512_maskz_loadu_ps(__mmask16(lanes >> 16), from + x + 16)};
-      _mm512_mask_storeu_epi16(to + x, lanes, narrow(row));
+      const std::uint32_t lanes = first_lanes(left);
+      const Row row = load_row(lanes, from + x);
+      store(lanes, to + x, narrow(row));
     }
     to += lines.length;
     for (int i = 0; i < lines.after; ++i) *to++ = 0;

@@ -3,8 +3,8 @@
 // Layouts: product.h; the target (forward) or the gradient (backward) is one block of rows.
 #include "kernels/amx/lanes.h"
 #include "kernels/amx/product.h"
+#include "kernels/amx/tiles.h"
 #include "kernels/amx/turn.h"
-#include "kernels/tiles.h"
 
 namespace convoy::amx {
 
@@ -21,32 +21,18 @@ CONVOY_INLINE void narrow_block(const float* from, const float* later, Bf16* to)
 }
 constexpr int kAhead = 4;  // blocks
 
-CONVOY_INLINE void zero_sums() {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-}
-
 // Rows 0 to 15 and 16 to 31 of a block times two tiles of weights. Small lots fill the first tile
 // only.
 CONVOY_INLINE void multiply(const Bf16* a, const Bf16* w, bool both) {
-  _tile_loadd(4, a, 64);
-  _tile_loadd(6, w, 64);
-  _tile_dpbf16ps(0, 4, 6);
-  _tile_loadd(7, w + 512, 64);
-  _tile_dpbf16ps(1, 4, 7);
+  load_tile<4, false>(a);
+  load_tile<6, false>(w);
+  multiply_tiles<0, 4, 6>();
+  load_tile<7, false>(w + 512);
+  multiply_tiles<1, 4, 7>();
   if (!both) return;
-  _tile_loadd(5, a + 512, 64);
-  _tile_dpbf16ps(2, 5, 6);
-  _tile_dpbf16ps(3, 5, 7);
-}
-
-CONVOY_INLINE void store_sums(float* c) {
-  _tile_stored(0, c, 128);
-  _tile_stored(1, c + 16, 128);
-  _tile_stored(2, c + 512, 128);
-  _tile_stored(3, c + 528, 128);
+  load_tile<5, false>(a + 512);
+  multiply_tiles<2, 5, 6>();
+  multiply_tiles<3, 5, 7>();
 }
 
 void finish_target(const Layout& l, int plane, const float* sums, const Finish& f, Bf16* target) {
@@ -55,15 +41,14 @@ void finish_target(const Layout& l, int plane, const float* sums, const Finish& 
   const Row floor = same_row(f.relu ? 0.0f : -__builtin_inff());
   const std::uint32_t rows = l.rows(0, 0);
   const int left = l.channels - plane * kLanes;
-  const __mmask32 lanes = left >= 32 ? ~0u : (1u << left) - 1;
+  const std::uint32_t lanes = first_lanes(left);
   for (int r = 0; r < 32; ++r) {
     const Row v = largest(load_row(sums + r * 32) + bias, floor);
     if (f.kind != Finish::logits) {
       store(target + block_at(l, 0, plane, 0) + r * kLanes, narrow(keep(lanes_if(rows, r), v)));
     } else if ((rows >> r) & 1) {
       float* to = f.logits_out + std::size_t(r) * l.channels + plane * kLanes;
-      _mm512_mask_storeu_ps(to, __mmask16(lanes), v.low);
-      _mm512_mask_storeu_ps(to + 16, __mmask16(lanes >> 16), v.high);
+      store_row(lanes, to, v);
     }
   }
 }
@@ -74,12 +59,12 @@ constexpr std::size_t kPastCache = 8 << 20;  // bytes of gradients that nobody f
 // tiles 0 to 3 alone.
 CONVOY_INLINE void weight_block(const Bf16* channels, const Bf16* outputs, float* sums) {
   for (int half = 0; half < 2; ++half) {
-    _tile_loadd(4, channels + half * 512, 64);
+    load_tile<4, false>(channels + half * 512);
     for (int part = 0; part < 2; ++part) {
-      _tile_loadd(5, outputs + part * 512, 64);
-      _tile_zero(6);
-      _tile_dpbf16ps(6, 4, 5);
-      _tile_stored(6, sums + half * 512 + part * 16, 128);
+      load_tile<5, false>(outputs + part * 512);
+      zero_tile<6>();
+      multiply_tiles<6, 4, 5>();
+      store_tile<6>(sums + half * 512 + part * 16);
     }
   }
 }
@@ -91,7 +76,7 @@ void store_source_gradient(const DenseBackward& d, const float* sums, std::size_
   for (int r = 0; r < lot; ++r) store(to + r * kLanes, narrow(load_row(sums + r * 32)));
   if (tap + 1 < std::size_t(d.taps)) return;
   for (int r = d.taps * lot; r < d.source.blocks * 32; ++r)
-    store(plane + std::size_t(r) * kLanes, _mm512_setzero_si512());
+    store(plane + std::size_t(r) * kLanes, zero_numbers());
 }
 
 // A row of weights: those of one plane of channels at one tap, to all outputs.
@@ -106,7 +91,7 @@ void dense_backward_row(const DenseBackward& d, const DenseGradients& g, std::si
   const Bf16* parts[4];
   for (int i = 0; i < 4; ++i) parts[i] = i * 8 < lot ? rows + i * 8 * kLanes : kZeros;
   turn_rows(interleave, parts, channels);
-  zero_sums();
+  zero_block();
   for (int out = 0; out < out_planes; ++out) {
     const std::size_t offset = (at * out_planes + out) * kBlock;
     if (g.source_gradient) {
@@ -121,11 +106,11 @@ void dense_backward_row(const DenseBackward& d, const DenseGradients& g, std::si
     if (g.update) {
       g.update->apply(g.stored + offset, sums);
     } else if (past_cache) {
-      for (int i = 0; i < kBlock; i += 16) _mm512_stream_ps(to + i, _mm512_load_ps(sums + i));
+      for (int i = 0; i < kBlock; i += 16) stream_floats(to + i, load_floats(sums + i));
     }
   }
   if (!g.source_gradient) return;
-  store_sums(sums);
+  store_block(sums);
   store_source_gradient(d, sums, tap, g.source_gradient + in * d.source.plane_size());
 }
 
@@ -143,24 +128,24 @@ void run_dense_forward(const TileProduct& p, const Bf16* source, const float* st
     alignas(64) float sums[kBlock];
     for (int plane = int(share(out_planes, thread, team));
          plane < int(share(out_planes, thread + 1, team)); ++plane) {
-      zero_sums();
+      zero_block();
       const float* from = stored + std::size_t(plane) * kBlock;
       for (std::size_t step = 0; step < steps; ++step, from += stride) {
         const std::size_t tap = step / in_planes, in = step % in_planes;
         const Bf16* a = source + in * p.source.plane_size() + tap * lot * kLanes;
         if (lot < 16) {  // a tile has 16 rows
           for (int r = 0; r < 16; ++r)
-            store(rows + r * kLanes, r < lot ? load(a + r * kLanes) : _mm512_setzero_si512());
+            store(rows + r * kLanes, r < lot ? load(a + r * kLanes) : zero_numbers());
           a = rows;
         }
         narrow_block(from, from + 2 * stride, block);
         interleave_rows(interleave, block, weights);
         multiply(a, weights, lot == 32);
       }
-      store_sums(sums);
+      store_block(sums);
       finish_target(p.target, plane, sums, f, target);
     }
-    _tile_release();
+    release_tiles();
   });
 }
 
@@ -180,7 +165,7 @@ void run_dense_backward(const DenseBackward& d, const DenseGradients& g) {
     for (std::size_t at = share(total, thread, team); at < share(total, thread + 1, team); ++at) {
       dense_backward_row(d, g, at, interleave, past_cache);
     }
-    _tile_release();
+    release_tiles();
   });
 }
 

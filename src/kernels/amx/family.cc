@@ -9,11 +9,15 @@
 #include "kernels/amx/rows.h"
 #include "kernels/cpu.h"
 
-namespace convoy {
+namespace convoy::amx {
 
 namespace {
 
-using namespace amx;
+#ifdef CONVOY_WITHOUT_AMX
+constexpr bool kOnTiles = false;
+#else
+constexpr bool kOnTiles = true;
+#endif
 
 template <typename... Cases>
 struct Overloaded : Cases... {
@@ -60,9 +64,9 @@ class PlainLayout : public StoredLayout {
   std::size_t count_;
 };
 
-class AmxFamily : public Family {
+class Bf16Family : public Family {
  public:
-  std::string name() const override { return "amx"; }
+  std::string name() const override { return kOnTiles ? "amx" : "amx_avx2"; }
 
   std::size_t value_bytes(const Shape& shape, int batch) const override {
     return layout_of(shape, batch).bytes();
@@ -102,9 +106,11 @@ class AmxFamily : public Family {
 
 }  // namespace
 
-std::unique_ptr<Family> make_amx_family() {
-  CHECK(cpu().amx_works, "the AMX family needs a CPU whose tiles work");
-  return std::make_unique<AmxFamily>();
+bool is_usable() { return !kOnTiles || cpu().amx_works; }
+
+std::unique_ptr<Family> make_family() {
+  CHECK(is_usable(), "the AMX family needs a CPU whose tiles work");
+  return std::make_unique<Bf16Family>();
 }
 
-}  // namespace convoy
+}  // namespace convoy::amx

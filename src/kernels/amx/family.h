@@ -1,4 +1,5 @@
-// The bf16 family: our own kernels for AMX tiles.
+// The bf16 family: our own kernels, for the tiles of AMX and once more for AVX2, where the same
+// numbers are multiplied and summed in the same order.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,14 @@
 
 namespace convoy {
 
-// Only where cpu().amx_works.
-std::unique_ptr<Family> make_amx_family();
+namespace amx {
+bool is_usable();  // where the CPU's tiles work
+std::unique_ptr<Family> make_family();
+}  // namespace amx
+
+namespace amx_avx2 {
+bool is_usable();  // everywhere
+std::unique_ptr<Family> make_family();
+}  // namespace amx_avx2
 
 }  // namespace convoy

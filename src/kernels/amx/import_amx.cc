@@ -32,22 +32,16 @@ void for_placed_rows(const Layout& l, Body&& body) {
   });
 }
 
-CONVOY_INLINE __mmask32 real_lanes(const Layout& l, int first_channel) {
-  const int left = l.channels - first_channel;
-  return left >= 32 ? ~0u : (1u << left) - 1;
-}
-
 }  // namespace
 
 void import_plain(const Layout& l, const float* plain, Bf16* value) {
   for_placed_rows(l, [&](std::size_t at, int image, int position, int channel) {
-    if (image < 0) return store(value + at, _mm512_setzero_si512());
+    if (image < 0) return store(value + at, zero_numbers());
     const float* from =
         plain + (std::size_t(image) * l.channels + channel) * l.positions + position;
-    const __mmask32 lanes = real_lanes(l, channel);
+    const std::uint32_t lanes = first_lanes(l.channels - channel);
     if (l.positions == 1) {
-      const Row row = {_mm512_maskz_loadu_ps(__mmask16(lanes), from),
-                       _mm512_maskz_loadu_ps(__mmask16(lanes >> 16), from + 16)};
+      const Row row = load_row(lanes, from);
       return store(value + at, narrow(row));
     }
     for (int c = 0; c < 32; ++c) {

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "kernels/amx/family.h"
 #include "kernels/amx/op_trial.h"
-#include "kernels/cpu.h"
 #include "kernels/parallel.h"
 
 namespace convoy::amx {
@@ -75,7 +75,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AmxMoving);
 TEST_P(AmxMoving, HandsOverTheGradientsThatItWouldWrite) {
   OpSpec spec = GetParam();
   set_threads(2);
-  const auto family = make_amx_family();
+  const auto family = make_family();
   const Layout source = layout_of(spec.inputs[0], spec.batch),
                target = layout_of(spec.output, spec.batch);
   Rng rng(4, Purpose::test, 0, std::uint64_t(spec.batch));
@@ -128,7 +128,7 @@ TEST_P(AmxMoving, HandsOverTheGradientsThatItWouldWrite) {
 }
 
 std::vector<OpSpec> cases() {
-  if (!cpu().amx_works) return {};
+  if (!is_usable()) return {};
   const Convolution narrow{.kernel = 1}, wide{.kernel = 3, .padding = 1},
       far{.kernel = 3, .stride = 2, .padding = 1};
   return {dense(1, 40, 3, 70),

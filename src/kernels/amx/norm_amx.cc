@@ -11,12 +11,12 @@ enum class Sign { ignored, from_x, from_y };
 
 // The gradient behind the ReLU, for one row.
 template <Sign kSign>
-CONVOY_INLINE __m512i masked_gradient(const NormGradient& n, std::size_t at, Row x, Row scale,
+CONVOY_INLINE Numbers masked_gradient(const NormGradient& n, std::size_t at, Row x, Row scale,
                                       Row shift) {
-  const __m512i g = load(n.gradient + at);
+  const Numbers g = load(n.gradient + at);
   if (kSign == Sign::ignored) return g;
-  return _mm512_maskz_mov_epi16(
-      kSign == Sign::from_y ? positive(load(n.y + at)) : positive(fused(x, scale, shift)), g);
+  return keep(kSign == Sign::from_y ? positive(load(n.y + at)) : positive(fused(x, scale, shift)),
+              g);
 }
 
 template <Sign kSign>
@@ -28,7 +28,7 @@ void gradient_sums(const Layout& l, const NormGradient& n, double* sums) {
     for (std::size_t at = block_at(l, lot, plane, first); at < block_at(l, lot, plane, last);
          at += kLanes) {
       const Row x = load_row(n.x + at);
-      const __m512i masked = masked_gradient<kSign>(n, at, x, scale, shift);
+      const Numbers masked = masked_gradient<kSign>(n, at, x, scale, shift);
       if (kSign == Sign::from_y) store(n.gradient + at, masked);
       const Row g = widen(masked);
       sum = sum + g;

@@ -96,7 +96,7 @@ class OpTrial {
       0;  // stored weight gradients beyond the plain ones that are not zero
 
   void run() {
-    const auto family = make_amx_family();
+    const auto family = make_family();
     const auto layout = family->weight_layout(spec);
     stored_ = std::vector<float>(weight.empty() ? 0 : layout->stored_count());
     if (!weight.empty()) layout->from_plain(weight.data(), stored_.data());

@@ -45,8 +45,7 @@ void mask_and_sum(const Layout& l, const Bf16* output, Bf16* gradient, double* s
     if (output) {
       const Bf16* y = output + begin;
       for (std::size_t r = 0; r < rows; ++r) {
-        const __m512i v =
-            _mm512_maskz_mov_epi16(positive(load(y + r * kLanes)), load(g + r * kLanes));
+        const Numbers v = keep(positive(load(y + r * kLanes)), load(g + r * kLanes));
         store(g + r * kLanes, v);
         sum = sum + widen(v);
       }

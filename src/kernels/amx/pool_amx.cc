@@ -7,11 +7,6 @@ namespace convoy::amx {
 
 namespace {
 
-// bf16 as whole numbers of the same order, and back.
-CONVOY_INLINE __m512i ordered(__m512i v) {
-  return _mm512_xor_si512(v, _mm512_and_si512(_mm512_srai_epi16(v, 15), _mm512_set1_epi16(0x7fff)));
-}
-
 // Calls body(plane among all planes, position) for every position of every plane, and clears the
 // rows that pad each plane.
 template <typename Body>
@@ -24,7 +19,7 @@ void for_positions(const Layout& l, Bf16* value, Body&& body) {
       body(plane, position);
       if (position + 1 < l.positions) continue;
       for (int row = l.positions * l.lot; row < l.blocks * 32; ++row) {
-        store(value + plane * l.plane_size() + std::size_t(row) * kLanes, _mm512_setzero_si512());
+        store(value + plane * l.plane_size() + std::size_t(row) * kLanes, zero_numbers());
       }
     }
   });
@@ -42,21 +37,20 @@ void max_pool_forward(const Layout& s, const Layout& t, WindowView w, bool relu,
     const Reference* first = w.references + w.begin[position];
     const Reference* last = w.references + w.begin[position + 1];
     for (std::size_t row = 0; row < step; row += kLanes) {
-      __m512i best = _mm512_setzero_si512(), tap = _mm512_set1_epi16(kNobody);
+      Numbers best = zero_numbers(), tap = same_numbers(kNobody);
       const bool take_first = !relu && first != last;
       if (take_first) {
         best = ordered(load(from + first->source * step + row));
-        tap = _mm512_set1_epi16(short(first->tap));
+        tap = same_numbers(first->tap);
       }
       for (const Reference* r = first + take_first; r < last; ++r) {
-        const __m512i v = ordered(load(from + r->source * step + row));
-        const __mmask32 larger = _mm512_cmpgt_epi16_mask(v, best);
-        best = _mm512_max_epi16(v, best);
-        tap = _mm512_mask_mov_epi16(tap, larger, _mm512_set1_epi16(short(r->tap)));
+        const Numbers v = ordered(load(from + r->source * step + row));
+        const std::uint32_t taken = larger(v, best);
+        best = largest(v, best);
+        tap = choose(taken, same_numbers(r->tap), tap);
       }
       store(to + row, ordered(best));
-      if (taps)
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(taps + row), _mm512_cvtepi16_epi8(tap));
+      if (taps) store_bytes(taps + row, tap);
     }
   });
 }
@@ -71,10 +65,8 @@ void max_pool_backward(const Layout& s, const Layout& t, WindowView w, const Bf1
     const Reference* first = w.references + w.begin[position];
     const Reference* last = w.references + w.begin[position + 1];
     const auto chosen = [&](const Reference* r, std::size_t row) {
-      const __m256i tap =
-          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(taps + r->source * step + row));
-      const __mmask32 mine = _mm256_cmpeq_epi8_mask(tap, _mm256_set1_epi8(char(r->tap)));
-      return _mm512_maskz_mov_epi16(mine, load(from + r->source * step + row));
+      return keep(equal_bytes(taps + r->source * step + row, r->tap),
+                  load(from + r->source * step + row));
     };
     if (last - first == 1) {
       for (std::size_t row = 0; row < step; row += kLanes) store(target + row, chosen(first, row));

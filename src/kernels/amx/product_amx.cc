@@ -4,27 +4,13 @@
 #include "kernels/amx/lanes.h"
 #include "kernels/amx/product.h"
 #include "kernels/amx/rows.h"
-#include "kernels/tiles.h"
+#include "kernels/amx/tiles.h"
 
 namespace convoy::amx {
 
 namespace {
 
 alignas(64) const Bf16 kZeroTile[512] = {};
-
-CONVOY_INLINE void zero_sums() {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-}
-
-CONVOY_INLINE void store_sums(float* c) {
-  _tile_stored(0, c, 128);
-  _tile_stored(1, c + 16, 128);
-  _tile_stored(2, c + 512, 128);
-  _tile_stored(3, c + 528, 128);
-}
 
 // Where the tiles of a block lie in a source plane.
 struct TileRows {
@@ -109,7 +95,7 @@ struct Finisher {
   static inline __attribute__((always_inline)) void finish_row(Finisher& self, Waiting& w) {
     const int n = w.row++;
     const std::size_t at = w.at[n >> 4] + n * kLanes;
-    Row v = {_mm512_load_ps(w.sums + n * 32), _mm512_load_ps(w.sums + n * 32 + 16)};
+    Row v = load_row(w.sums + n * 32);
     if (kKind == Finish::bias) v = keep(lanes_if(w.rows, n), largest(v + self.bias, self.floor));
     if (kKind == Finish::add) v = v + load_row(self.target + at);
     if (kKind == Finish::gradient) return finish_gradient(self, at, v);
@@ -121,12 +107,11 @@ struct Finisher {
       if (!((w.rows >> n) & 1)) return;
       const Layout& l = *self.layout;
       const int left = l.channels - self.plane * kLanes;
-      const __mmask32 lanes = left >= 32 ? ~0u : (1u << left) - 1;
+      const std::uint32_t lanes = first_lanes(left);
       float* to =
           self.how->logits_out + std::size_t(w.lot * l.lot + n) * l.channels + self.plane * kLanes;
       v = v + self.bias;
-      _mm512_mask_storeu_ps(to, __mmask16(lanes), v.low);
-      _mm512_mask_storeu_ps(to + 16, __mmask16(lanes >> 16), v.high);
+      store_row(lanes, to, v);
       return;
     }
     store(self.target + at, narrow(v));
@@ -135,8 +120,8 @@ struct Finisher {
   static inline __attribute__((always_inline)) void finish_gradient(Finisher& self, std::size_t at,
                                                                     Row v) {
     if (self.how->added) v = v + load_row(self.target + at);
-    __m512i g = narrow(v);
-    if (self.how->value) g = _mm512_maskz_mov_epi16(positive(load(self.how->value + at)), g);
+    Numbers g = narrow(v);
+    if (self.how->value) g = keep(positive(load(self.how->value + at)), g);
     store(self.target + at, g);
     v = widen(g);
     self.sum = self.sum + v;
@@ -243,7 +228,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
       for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
         Finishes::finish_row(finisher, waiting);
     };
-    zero_sums();
+    zero_block();
     for (int r = p.blocks[block].runs; r < p.blocks[block + 1].runs; ++r) {
       const TileStep* const begin = p.steps + p.runs[r].steps;
       const TileStep* const end = p.steps + p.runs[r + 1].steps;
@@ -281,7 +266,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
       summed_from = v;
     }
     float* c = sums[v & 1];
-    store_sums(c);
+    store_block(c);
     waiting = wait_for(p, c, lot, plane, p.blocks[block]);
   }
   while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
@@ -347,7 +332,7 @@ void product_of_kind(const Call& call) {
         product_span<kKind, kStreamWeights>(call, view, at, end, plane);
       }
     }
-    _tile_release();
+    release_tiles();
   });
 }
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "kernels/amx/family.h"
 #include "kernels/amx/op_trial.h"
-#include "kernels/cpu.h"
 #include "kernels/parallel.h"
 
 namespace convoy::amx {
@@ -230,8 +230,8 @@ TEST_P(AmxProduct, AgreesWithPlainSums) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fast, AmxProduct, testing::Range(0, cpu().amx_works ? 30 : 0));
-INSTANTIATE_TEST_SUITE_P(Slow, AmxProduct, testing::Range(1000, cpu().amx_works ? 1600 : 1000));
+INSTANTIATE_TEST_SUITE_P(Fast, AmxProduct, testing::Range(0, is_usable() ? 30 : 0));
+INSTANTIATE_TEST_SUITE_P(Slow, AmxProduct, testing::Range(1000, is_usable() ? 1600 : 1000));
 
 // Maps large enough for several chunks of weight gradients.
 class AmxLargeProduct : public testing::TestWithParam<int> {};
@@ -264,8 +264,8 @@ TEST_P(AmxLargeProduct, AgreesWithPlainSums) {
   check_product(t, p, true, false);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fast, AmxLargeProduct, testing::Range(0, cpu().amx_works ? 2 : 0));
-INSTANTIATE_TEST_SUITE_P(Slow, AmxLargeProduct, testing::Range(2, cpu().amx_works ? 8 : 2));
+INSTANTIATE_TEST_SUITE_P(Fast, AmxLargeProduct, testing::Range(0, is_usable() ? 2 : 0));
+INSTANTIATE_TEST_SUITE_P(Slow, AmxLargeProduct, testing::Range(2, is_usable() ? 8 : 2));
 
 }  // namespace
 

@@ -16,7 +16,7 @@ void for_rows(const Layout& l, Body&& body) {
   });
 }
 
-CONVOY_INLINE __m512i relu(__m512i v) { return _mm512_max_epi16(v, _mm512_setzero_si512()); }
+CONVOY_INLINE Numbers relu(Numbers v) { return largest(v, zero_numbers()); }
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void relu_forward(const Layout& l, const Bf16* x, Bf16* y) {
 
 void relu_backward(const Layout& l, const Bf16* y, const Bf16* gradient, Bf16* to) {
   for_rows(l, [&](std::size_t at) {
-    store(to + at, _mm512_maskz_mov_epi16(positive(load(y + at)), load(gradient + at)));
+    store(to + at, keep(positive(load(y + at)), load(gradient + at)));
   });
 }
 
@@ -49,7 +49,7 @@ void regroup(const Layout& l, const std::int32_t* begin, const LanePiece* pieces
              const SourceValue* sources, Bf16* value) {
   alignas(64) std::uint16_t count[32];
   for (int i = 0; i < 32; ++i) count[i] = std::uint16_t(i);
-  const __m512i lane = _mm512_load_si512(count);
+  const Numbers lane = load(count);
   const std::size_t size = l.plane_size();
   for_pieces(l, [&](int, int lot, int plane, int first, int last) {
     Bf16* to = value + block_at(l, lot, plane, first);
@@ -59,12 +59,11 @@ void regroup(const Layout& l, const std::int32_t* begin, const LanePiece* pieces
       const SourceValue& source = sources[piece.source];
       const Bf16* from = source.value + (std::size_t(lot) * source.planes + piece.plane) * size +
                          std::size_t(first) * kBlock;
-      const __m512i from_lane = _mm512_sub_epi16(lane, _mm512_set1_epi16(short(piece.rotate)));
+      const Numbers from_lane = minus(lane, same_numbers(piece.rotate));
       const bool fresh = i == begin[plane];
       for (std::size_t r = 0; r < count_rows; ++r) {
-        const __m512i moved =
-            _mm512_maskz_permutexvar_epi16(piece.lanes, from_lane, load(from + r * kLanes));
-        store(to + r * kLanes, fresh ? moved : _mm512_or_si512(moved, load(to + r * kLanes)));
+        const Numbers moved = pick(piece.lanes, from_lane, load(from + r * kLanes));
+        store(to + r * kLanes, fresh ? moved : either(moved, load(to + r * kLanes)));
       }
     }
   });

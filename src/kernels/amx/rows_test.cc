@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/amx/family.h"
 #include "kernels/amx/op_trial.h"
-#include "kernels/cpu.h"
 #include "kernels/parallel.h"
 
 namespace convoy::amx {
@@ -327,8 +327,8 @@ TEST_P(AmxRows, AgreesWithPlainReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fast, AmxRows, testing::Range(0, cpu().amx_works ? 20 : 0));
-INSTANTIATE_TEST_SUITE_P(Slow, AmxRows, testing::Range(1000, cpu().amx_works ? 1340 : 1000));
+INSTANTIATE_TEST_SUITE_P(Fast, AmxRows, testing::Range(0, is_usable() ? 20 : 0));
+INSTANTIATE_TEST_SUITE_P(Slow, AmxRows, testing::Range(1000, is_usable() ? 1340 : 1000));
 
 }  // namespace
 

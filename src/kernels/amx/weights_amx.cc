@@ -3,32 +3,12 @@
 // Layouts: product.h.
 #include "kernels/amx/lanes.h"
 #include "kernels/amx/product.h"
+#include "kernels/amx/tiles.h"
 #include "kernels/amx/weights_turner.h"
-#include "kernels/tiles.h"
 
 namespace convoy::amx {
 
 namespace {
-
-CONVOY_INLINE void start_sums(const float* c, bool fresh) {
-  if (fresh) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  } else {
-    _tile_loadd(0, c, 128);
-    _tile_loadd(1, c + 16, 128);
-    _tile_loadd(2, c + 512, 128);
-    _tile_loadd(3, c + 528, 128);
-  }
-}
-CONVOY_INLINE void store_sums(float* c) {
-  _tile_stored(0, c, 128);
-  _tile_stored(1, c + 16, 128);
-  _tile_stored(2, c + 512, 128);
-  _tile_stored(3, c + 528, 128);
-}
 
 // Calls body(turned source row, turned gradient row) for all rows of the slab that row `ky` of the
 // kernel joins.
@@ -53,14 +33,14 @@ CONVOY_INLINE void multiply_tap(const WeightProduct& p, const Slab& slab, const 
   for_rows(p, slab, cell, in, ky, ys, [&](const Bf16* a, const Bf16* b) {
     a += kx * kBlock;
     for (int step = 0; step < slab.steps; ++step, a += advance, b += kBlock) {
-      _tile_stream_loadd(4, a, 64);
-      _tile_stream_loadd(6, b, 64);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_stream_loadd(7, b + 512, 64);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_stream_loadd(5, a + 512, 64);
-      _tile_dpbf16ps(2, 5, 6);
-      _tile_dpbf16ps(3, 5, 7);
+      load_tile<4, true>(a);
+      load_tile<6, true>(b);
+      multiply_tiles<0, 4, 6>();
+      load_tile<7, true>(b + 512);
+      multiply_tiles<1, 4, 7>();
+      load_tile<5, true>(a + 512);
+      multiply_tiles<2, 5, 6>();
+      multiply_tiles<3, 5, 7>();
     }
   });
 }
@@ -71,15 +51,15 @@ CONVOY_INLINE void multiply_three(const WeightProduct& p, const Slab& slab, cons
                                   int in, int ky, int half, const Bf16* ys) {
   for_rows(p, slab, cell, in, ky, ys, [&](const Bf16* a, const Bf16* b) {
     a += half * 512;
-    _tile_stream_loadd(3, a, 64);
-    _tile_stream_loadd(4, a + kBlock, 64);
+    load_tile<3, true>(a);
+    load_tile<4, true>(a + kBlock);
     a += 2 * kBlock;
 #define CONVOY_STEP(first, second, third) \
-  _tile_stream_loadd(third, a, 64);       \
-  _tile_loadd(6, b, 64);                  \
-  _tile_dpbf16ps(0, first, 6);            \
-  _tile_dpbf16ps(1, second, 6);           \
-  _tile_dpbf16ps(2, third, 6);            \
+  load_tile<third, true>(a);              \
+  load_tile<6, false>(b);                 \
+  multiply_tiles<0, first, 6>();          \
+  multiply_tiles<1, second, 6>();         \
+  multiply_tiles<2, third, 6>();          \
   a += kBlock;                            \
   b += kBlock;
     int step = 0;
@@ -101,19 +81,19 @@ CONVOY_INLINE void multiply_three(const WeightProduct& p, const Slab& slab, cons
 // The sums of three taps, `pitch` numbers apart.
 CONVOY_INLINE void start_three(const float* c, std::size_t pitch, bool fresh) {
   if (fresh) {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
+    zero_tile<0>();
+    zero_tile<1>();
+    zero_tile<2>();
   } else {
-    _tile_loadd(0, c, 128);
-    _tile_loadd(1, c + pitch, 128);
-    _tile_loadd(2, c + 2 * pitch, 128);
+    load_sums<0>(c);
+    load_sums<1>(c + pitch);
+    load_sums<2>(c + 2 * pitch);
   }
 }
 CONVOY_INLINE void store_three(float* c, std::size_t pitch) {
-  _tile_stored(0, c, 128);
-  _tile_stored(1, c + pitch, 128);
-  _tile_stored(2, c + 2 * pitch, 128);
+  store_tile<0>(c);
+  store_tile<1>(c + pitch);
+  store_tile<2>(c + 2 * pitch);
 }
 
 // All taps of one pair of planes.
@@ -122,9 +102,9 @@ void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, i
   const std::size_t pitch = std::size_t(p.shape.in_planes) * p.shape.out_planes * kBlock;
   if (p.slide.kernel_width != 3 || p.step_advance() != 1) {
     for (int tap = 0; tap < p.shape.taps; ++tap) {
-      start_sums(sums + tap * pitch, fresh);
+      fresh ? zero_block() : load_block(sums + tap * pitch);
       multiply_tap(p, slab, cell, in, tap, ys);
-      store_sums(sums + tap * pitch);
+      store_block(sums + tap * pitch);
     }
     return;
   }
@@ -177,10 +157,9 @@ void add_parts(const WeightProduct& p, const float* more, float* gradient, std::
                std::size_t last) {
   const std::size_t size = p.shape.size();
   for (std::size_t v = first / 16; v < last / 16; ++v) {
-    __m512 sum = _mm512_loadu_ps(gradient + v * 16);
-    for (int n = 1; n < p.parts; ++n)
-      sum = _mm512_add_ps(sum, _mm512_load_ps(more + (n - 1) * size + v * 16));
-    _mm512_storeu_ps(gradient + v * 16, sum);
+    Floats sum = load_floats(gradient + v * 16);
+    for (int n = 1; n < p.parts; ++n) sum = plus(sum, load_floats(more + (n - 1) * size + v * 16));
+    store_floats(gradient + v * 16, sum);
   }
 }
 
@@ -210,7 +189,7 @@ void run_weight_product(const WeightProduct& p, const Bf16* source, const Bf16* 
       run_cell(p, cell, source, target_gradient,
                gradient.update && p.parts == 1 ? &gradient : nullptr);
     }
-    _tile_release();
+    release_tiles();
     if (p.parts == 1) return;
 #pragma omp barrier
     const std::size_t blocks = p.shape.size() / kBlock,

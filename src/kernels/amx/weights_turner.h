@@ -1,5 +1,5 @@
 // What a thread does for the gradients of weights (product.h), and the turning of its blocks. Only
-// for files that are built for AMX (*_amx.cc).
+// for kernels (*_amx.cc).
 #pragma once
 
 #include "kernels/amx/product.h"
@@ -168,7 +168,7 @@ class Turner {
   const Cell& cell_;
   const Bf16* source_;
   const Bf16* target_;
-  const Interleave interleave_;
+  const Interleave interleave_ = {};
   const Bf16* begin_[4] = {};  // of the four pieces of a block at column 0; null: zeros
   int width_ = 0;
 };

@@ -1,6 +1,7 @@
 // Convolution: direct or Winograd, each pass chosen by the tuner. The weights lie in the arena in
 // the layout in which forward reads and backward-weights writes them; backward-data of the direct
-// kind reads another one, made on the way.
+// kind reads another one, made on the way, as are values where only other layouts have fast
+// kernels.
 #include <cstring>
 
 #include "base/check.h"
@@ -19,19 +20,13 @@ using Forward = dnnl::convolution_forward;
 using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
-// The sizes of one convolution as oneDNN wants them. Values and stored weights are f32; with bf16
-// products what is multiplied is rounded on the way, and everything that is summed (results,
-// gradients) stays f32.
+// The sizes of one convolution as oneDNN wants them.
 struct Geometry {
   Desc source, target, weights_plain, bias;
   Dims weight_dims, strides, padding_before, padding_after;
   bool has_bias;
-  Memory::data_type factor = Memory::data_type::f32;  // what is multiplied
 
-  Desc source_factor() const { return as_type(source, factor); }
-  Desc target_factor() const { return as_type(target, factor); }
-  Desc weights_any() const { return Desc(weight_dims, factor, Tag::any); }
-  Desc weights_any_f32() const { return Desc(weight_dims, Memory::data_type::f32, Tag::any); }
+  Desc weights_any() const { return Desc(weight_dims, Memory::data_type::f32, Tag::any); }
 };
 
 // oneDNN insists that sizes, kernel and padding agree exactly; the output may be smaller than the
@@ -42,11 +37,11 @@ std::int64_t padding_after(int input, int output, const Convolution& layer) {
   return (output - 1) * layer.stride + layer.kernel - input - layer.padding;
 }
 
-Geometry geometry(const Convolution& layer, const OpSpec& spec, Precision products, int batch) {
+Geometry geometry(const Convolution& layer, const OpSpec& spec, int batch) {
   const Shape& in = spec.inputs[0];
   const Shape& out = spec.output;
   Geometry g;
-  // Few input channels (images) are read as plain planes, which oneDNN has kernels for.
+  // Few input channels (images) are read as plain planes, which oneDNN has most kernels for.
   g.source = spec.first ? plain_images_desc(in, batch) : value_desc(in, batch);
   g.target = value_desc(out, batch);
   g.weight_dims = layer.groups == 1 ? Dims{out.channels, in.channels, layer.kernel, layer.kernel}
@@ -60,7 +55,6 @@ Geometry geometry(const Convolution& layer, const OpSpec& spec, Precision produc
   g.padding_after = {padding_after(in.height, out.height, layer),
                      padding_after(in.width, out.width, layer)};
   g.has_bias = layer.bias;
-  if (products == Precision::bf16) g.factor = Memory::data_type::bf16;
   return g;
 }
 
@@ -68,18 +62,16 @@ Forward::primitive_desc forward_desc(const Geometry& g, const Desc& weights, Alg
                                      bool training, bool relu) {
   const auto kind =
       training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-  const Desc source = g.source_factor();
-  const Forward::desc desc = g.has_bias
-                                 ? Forward::desc(kind, algorithm, source, weights, g.bias, g.target,
-                                                 g.strides, g.padding_before, g.padding_after)
-                                 : Forward::desc(kind, algorithm, source, weights, g.target,
-                                                 g.strides, g.padding_before, g.padding_after);
+  const Forward::desc desc =
+      g.has_bias ? Forward::desc(kind, algorithm, g.source, weights, g.bias, g.target, g.strides,
+                                 g.padding_before, g.padding_after)
+                 : Forward::desc(kind, algorithm, g.source, weights, g.target, g.strides,
+                                 g.padding_before, g.padding_after);
   return {desc, scratchpad_attr(relu), engine()};
 }
 
-// The stored layout is the one that direct forward likes in f32.
-Desc stored_weights(Geometry g) {
-  g.factor = Memory::data_type::f32;
+// The stored layout is the one that direct forward likes.
+Desc stored_weights(const Geometry& g) {
   return forward_desc(g, g.weights_any(), Algorithm::convolution_direct, true, false)
       .weights_desc();
 }
@@ -90,10 +82,29 @@ bool is_fast(const PrimitiveDesc& desc) {
   return std::strstr(desc.impl_info_str(), "ref") == nullptr;
 }
 
+// The first fast one among make(geometry, weights): with values as they lie and weights as stored,
+// or as it likes them; then with values as it likes them, or plain. For some sizes (images with few
+// channels, on a CPU without AVX-512) only the last have a fast kernel; the others are hundreds of
+// times slower.
+template <typename Make>
+auto first_fast(const Geometry& g, const Desc& stored, Make&& make) {
+  Geometry plain = g, free = g;
+  plain.source = Desc(g.source.dims(), Memory::data_type::f32, Tag::nchw);
+  plain.target = Desc(g.target.dims(), Memory::data_type::f32, Tag::nchw);
+  free.source = Desc(g.source.dims(), Memory::data_type::f32, Tag::any);
+  free.target = Desc(g.target.dims(), Memory::data_type::f32, Tag::any);
+  const auto usual = make(g, stored);
+  if (is_fast(usual)) return usual;
+  for (const Geometry& form : {g, free, plain})
+    if (const auto other = make(form, g.weights_any()); is_fast(other)) return other;
+  return usual;
+}
+
 Pass forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm, bool training,
                   bool relu) {
-  auto desc = forward_desc(g, as_type(stored, g.factor), algorithm, training, relu);
-  if (!is_fast(desc)) desc = forward_desc(g, g.weights_any(), algorithm, training, relu);
+  const auto desc = first_fast(g, stored, [&](const Geometry& form, const Desc& weights) {
+    return forward_desc(form, weights, algorithm, training, relu);
+  });
   Pass pass(Forward(desc), desc.scratchpad_desc());
   pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
   pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
@@ -103,16 +114,15 @@ Pass forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm, bo
 }
 
 Pass backward_data_pass(const Geometry& g, const Desc& stored, Algorithm algorithm) {
-  const auto hint = forward_desc(g, g.weights_any(), algorithm, true, false);
-  const auto make = [&](const Desc& weights) {
+  const auto make = [&](const Geometry& form, const Desc& weights) {
     return BackwardData::primitive_desc(
-        BackwardData::desc(algorithm, g.source, weights, g.target_factor(), g.strides,
+        BackwardData::desc(algorithm, form.source, weights, form.target, g.strides,
                            g.padding_before, g.padding_after),
-        scratchpad_attr(), engine(), hint);
+        scratchpad_attr(), engine(), forward_desc(form, g.weights_any(), algorithm, true, false));
   };
-  auto desc = make(g.weights_any());
-  if (algorithm != Algorithm::convolution_direct && desc.weights_desc() != stored)
-    desc = make(stored);
+  // The direct kind has no kernel of its own for stored weights, Winograd's has.
+  const bool direct = algorithm == Algorithm::convolution_direct;
+  const auto desc = first_fast(g, direct ? g.weights_any() : stored, make);
   Pass pass(BackwardData(desc), desc.scratchpad_desc());
   pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
   pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
@@ -121,21 +131,17 @@ Pass backward_data_pass(const Geometry& g, const Desc& stored, Algorithm algorit
 }
 
 Pass backward_weights_pass(const Geometry& g, const Desc& stored, Algorithm algorithm) {
-  const auto hint = forward_desc(g, g.weights_any(), algorithm, true, false);
-  const auto make = [&](const Desc& weights) {
-    const Desc source = g.source_factor(), target = g.target_factor();
-    const auto desc = g.has_bias
-                          ? BackwardWeights::desc(algorithm, source, weights, g.bias, target,
-                                                  g.strides, g.padding_before, g.padding_after)
-                          : BackwardWeights::desc(algorithm, source, weights, target, g.strides,
-                                                  g.padding_before, g.padding_after);
-    return BackwardWeights::primitive_desc(desc, scratchpad_attr(), engine(), hint);
+  const auto make = [&](const Geometry& form, const Desc& weights) {
+    const auto desc =
+        g.has_bias ? BackwardWeights::desc(algorithm, form.source, weights, g.bias, form.target,
+                                           g.strides, g.padding_before, g.padding_after)
+                   : BackwardWeights::desc(algorithm, form.source, weights, form.target, g.strides,
+                                           g.padding_before, g.padding_after);
+    return BackwardWeights::primitive_desc(
+        desc, scratchpad_attr(), engine(),
+        forward_desc(form, g.weights_any(), algorithm, true, false));
   };
-  auto desc = make(g.weights_any_f32());
-  if (desc.diff_weights_desc() != stored) {
-    auto wanted = make(stored);
-    if (is_fast(wanted)) desc = wanted;
-  }
+  const auto desc = first_fast(g, stored, make);
   Pass pass(BackwardWeights(desc), desc.scratchpad_desc());
   pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
   pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
@@ -211,8 +217,8 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
   const bool even_padding =
       padding_after(spec.inputs[0].height, spec.output.height, layer) == layer.padding &&
       padding_after(spec.inputs[0].width, spec.output.width, layer) == layer.padding;
-  const bool winograd_fits = layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 &&
-                             !spec.first && even_padding && g.factor == Memory::data_type::f32;
+  const bool winograd_fits =
+      layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 && !spec.first && even_padding;
   if (!winograd_fits || (!tuner && !favours_winograd(spec)))
     return make(Algorithm::convolution_direct);
   const std::string key = tuner_key(name, layer, spec);
@@ -234,10 +240,9 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
 
 }  // namespace
 
-std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec,
-                                     Precision products, Tuner* tuner) {
-  const Geometry g = geometry(layer, spec, products, spec.batch);
-  const Desc stored = stored_weights(geometry(layer, spec, products, spec.tuning_batch));
+std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec, Tuner* tuner) {
+  const Geometry g = geometry(layer, spec, spec.batch);
+  const Desc stored = stored_weights(geometry(layer, spec, spec.tuning_batch));
   ProductPasses passes;
   passes.forward = tuned("forward", layer, spec, tuner, g, [&](Algorithm algorithm) {
     return forward_pass(g, stored, algorithm, spec.training, layer.relu);
@@ -254,7 +259,7 @@ std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spe
 }
 
 std::unique_ptr<StoredLayout> convolution_layout(const Convolution& layer, const OpSpec& spec) {
-  const Geometry g = geometry(layer, spec, Precision::f32, spec.tuning_batch);
+  const Geometry g = geometry(layer, spec, spec.tuning_batch);
   return std::make_unique<DescLayout>(g.weights_plain, stored_weights(g));
 }
 

@@ -16,33 +16,30 @@ using Forward = dnnl::inner_product_forward;
 using BackwardData = dnnl::inner_product_backward_data;
 using BackwardWeights = dnnl::inner_product_backward_weights;
 
-// Values and stored weights are f32; with bf16 products what is multiplied is rounded on the way.
 struct Geometry {
   Desc source, target, bias;
   Dims weight_dims;
-  Memory::data_type factor;  // what is multiplied
 };
 
-Geometry geometry(const Dense& layer, const OpSpec& spec, Precision products, int batch) {
+Geometry geometry(const Dense& layer, const OpSpec& spec, int batch) {
   const auto columns =
       std::int64_t(spec.first ? spec.inputs[0].count() : value_floats(spec.inputs[0]));
   const auto f32 = Memory::data_type::f32;
   return {Desc({batch, columns}, f32, Tag::nc), Desc({batch, layer.features}, f32, Tag::nc),
-          vector_desc(layer.features), Dims{layer.features, columns},
-          products == Precision::bf16 ? Memory::data_type::bf16 : f32};
+          vector_desc(layer.features), Dims{layer.features, columns}};
 }
 
 Forward::primitive_desc forward_desc(const Geometry& g, const Desc& weights, const Dense& layer) {
   const auto kind = dnnl::prop_kind::forward_training;
-  const Desc source = as_type(g.source, g.factor);
-  const auto desc = layer.bias ? Forward::desc(kind, source, weights, g.bias, g.target)
-                               : Forward::desc(kind, source, weights, g.target);
+  const auto desc = layer.bias ? Forward::desc(kind, g.source, weights, g.bias, g.target)
+                               : Forward::desc(kind, g.source, weights, g.target);
   return {desc, scratchpad_attr(layer.relu), engine()};
 }
 
 Desc stored_weights(const Dense& layer, const OpSpec& spec) {
-  const Geometry g = geometry(layer, spec, Precision::f32, spec.tuning_batch);
-  return forward_desc(g, Desc(g.weight_dims, g.factor, Tag::any), layer).weights_desc();
+  const Geometry g = geometry(layer, spec, spec.tuning_batch);
+  return forward_desc(g, Desc(g.weight_dims, Memory::data_type::f32, Tag::any), layer)
+      .weights_desc();
 }
 
 // Plain columns are in CHW order; the matrix's columns in the order of the value.
@@ -100,9 +97,8 @@ Pass forward_pass(const Geometry& g, const Desc& stored, const Forward::primitiv
 
 Pass backward_weights_pass(const Geometry& g, const Desc& stored,
                            const Forward::primitive_desc& forward, bool bias) {
-  const Desc source = as_type(g.source, g.factor), target = as_type(g.target, g.factor);
-  const auto wanted = bias ? BackwardWeights::desc(source, stored, g.bias, target)
-                           : BackwardWeights::desc(source, stored, target);
+  const auto wanted = bias ? BackwardWeights::desc(g.source, stored, g.bias, g.target)
+                           : BackwardWeights::desc(g.source, stored, g.target);
   const BackwardWeights::primitive_desc desc(wanted, scratchpad_attr(), engine(), forward);
   Pass pass(BackwardWeights(desc), desc.scratchpad_desc());
   pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
@@ -112,11 +108,10 @@ Pass backward_weights_pass(const Geometry& g, const Desc& stored,
   return pass;
 }
 
-Pass backward_data_pass(const Geometry& g, const Desc& stored, const Desc& factor_weights,
+Pass backward_data_pass(const Geometry& g, const Desc& stored,
                         const Forward::primitive_desc& forward) {
-  const BackwardData::primitive_desc desc(
-      BackwardData::desc(g.source, factor_weights, as_type(g.target, g.factor)), scratchpad_attr(),
-      engine(), forward);
+  const BackwardData::primitive_desc desc(BackwardData::desc(g.source, stored, g.target),
+                                          scratchpad_attr(), engine(), forward);
   Pass pass(BackwardData(desc), desc.scratchpad_desc());
   pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
   pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
@@ -126,20 +121,16 @@ Pass backward_data_pass(const Geometry& g, const Desc& stored, const Desc& facto
 
 }  // namespace
 
-std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec, Precision products) {
-  const Geometry g = geometry(layer, spec, products, spec.batch);
+std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec) {
+  const Geometry g = geometry(layer, spec, spec.batch);
   const Desc stored = stored_weights(layer, spec);
-  // In f32 the stored layout serves all three passes; rounded weights are copies anyway, in the
-  // layout each pass likes.
-  const bool rounds = products == Precision::bf16;
-  const Desc factor_weights = rounds ? Desc(g.weight_dims, g.factor, Tag::any) : stored;
-  const auto forward = forward_desc(g, factor_weights, layer);
+  const auto forward = forward_desc(g, stored, layer);  // the stored layout serves all three passes
   ProductPasses passes;
   passes.forward = forward_pass(g, stored, forward, layer.bias);
   if (spec.training)
     passes.backward_weights = backward_weights_pass(g, stored, forward, layer.bias);
   if (spec.training && spec.wants_input_gradient)
-    passes.backward_data = backward_data_pass(g, stored, factor_weights, forward);
+    passes.backward_data = backward_data_pass(g, stored, forward);
   return std::make_unique<ProductOp>(spec, layer.relu, std::move(passes));
 }
 

@@ -43,12 +43,6 @@ Desc plain_images_desc(const Shape& shape, int batch) {
 
 Desc vector_desc(std::int64_t count) { return Desc({count}, Memory::data_type::f32, Tag::a); }
 
-Desc as_type(const Desc& desc, Memory::data_type type) {
-  Desc other = desc;
-  other.data.data_type = static_cast<dnnl_data_type_t>(type);
-  return other;
-}
-
 dnnl::primitive_attr scratchpad_attr(bool relu) {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -80,6 +74,14 @@ Call make_reorder(const Desc& from, const Desc& to) {
   call.argument(DNNL_ARG_FROM, from);
   call.argument(DNNL_ARG_TO, to);
   return call;
+}
+
+std::string Call::kernel() const {
+  const char* name = nullptr;
+  const auto status = dnnl_primitive_desc_query(primitive_.get_primitive_desc(),
+                                                dnnl_query_impl_info_str, 0, &name);
+  CHECK(status == dnnl_success, "oneDNN does not name its kernel");
+  return name;
 }
 
 Pass::Pass(dnnl::primitive primitive, const Desc& scratchpad) : call_(std::move(primitive)) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -26,10 +27,9 @@ dnnl::stream& stream();
 
 int block();  // B
 bool is_blocked(const Shape& shape);
-std::size_t value_floats(const Shape& shape);            // of one sample, padding included
-Desc value_desc(const Shape& shape, int batch);          // 4-D
-Desc as_type(const Desc& desc, Memory::data_type type);  // the same layout in another precision
-Desc plain_images_desc(const Shape& shape, int batch);   // NCHW
+std::size_t value_floats(const Shape& shape);           // of one sample, padding included
+Desc value_desc(const Shape& shape, int batch);         // 4-D
+Desc plain_images_desc(const Shape& shape, int batch);  // NCHW
 Desc vector_desc(std::int64_t count);
 
 // All primitives take their scratchpad from the caller, who has one for all. `relu`: applied to the
@@ -45,6 +45,7 @@ class Call {
   void argument(int name, const Desc& desc);
   void point(int name, const void* data);
   void execute();
+  std::string kernel() const;  // oneDNN's name of it
   explicit operator bool() const { return bool(primitive_); }
 
  private:
@@ -52,12 +53,11 @@ class Call {
   std::unordered_map<int, Memory> arguments_;
 };
 
-// Copies between two layouts (or precisions) of the same tensor.
+// Copies between two layouts of the same tensor.
 Call make_reorder(const Desc& from, const Desc& to);
 
-// A primitive among operands that may lie in other layouts or precisions than it wants: those are
-// converted on the way, inputs before it runs and outputs after, through the caller's scratch
-// memory.
+// A primitive among operands that may lie in other layouts than it wants: those are converted on
+// the way, inputs before it runs and outputs after, through the caller's scratch memory.
 class Pass {
  public:
   Pass() = default;
@@ -72,6 +72,7 @@ class Pass {
   };
   void run(std::initializer_list<Operand> operands, std::byte* scratch);
   std::size_t scratch_bytes() const { return scratch_bytes_; }
+  std::string kernel() const { return call_.kernel(); }
 
  private:
   struct Conversion {

@@ -21,11 +21,11 @@ std::string machine_name() {
 
 class OnednnFamily : public Family {
  public:
-  explicit OnednnFamily(const OnednnOptions& options) : products_(options.products) {
+  explicit OnednnFamily(const OnednnOptions& options) {
     if (!options.fixed_algorithms) tuner_.emplace(default_tuner_file(), machine_name());
   }
 
-  std::string name() const override { return "oneDNN " + precision_name(products_); }
+  std::string name() const override { return "oneDNN f32"; }
 
   std::size_t value_bytes(const Shape& shape, int batch) const override {
     return onednn::value_floats(shape) * batch * sizeof(float);
@@ -66,7 +66,7 @@ class OnednnFamily : public Family {
     return nullptr;
   }
   Bound bind(const Convolution& layer, const OpSpec& spec) const {
-    return onednn::make_convolution(layer, spec, products_, tuner_ ? &*tuner_ : nullptr);
+    return onednn::make_convolution(layer, spec, tuner_ ? &*tuner_ : nullptr);
   }
   Bound bind(const BatchNorm& layer, const OpSpec& spec) const {
     return onednn::make_batch_norm(layer, spec);
@@ -82,7 +82,7 @@ class OnednnFamily : public Family {
     return onednn::make_adaptive_average_pool(spec);
   }
   Bound bind(const Dense& layer, const OpSpec& spec) const {
-    return onednn::make_dense(layer, spec, products_);
+    return onednn::make_dense(layer, spec);
   }
   Bound bind(const Dropout& layer, const OpSpec& spec) const {
     return onednn::make_dropout(layer, spec);
@@ -93,7 +93,6 @@ class OnednnFamily : public Family {
     return onednn::make_local_response_norm(layer, spec);
   }
 
-  Precision products_;
   mutable std::optional<Tuner> tuner_;
 };
 

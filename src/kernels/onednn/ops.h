@@ -4,16 +4,14 @@
 #include <memory>
 
 #include "kernels/family.h"
-#include "kernels/precision.h"
 #include "kernels/tuner.h"
 
 namespace convoy::onednn {
 
 // Without a tuner the algorithm follows from the sizes.
-std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec,
-                                     Precision products, Tuner* tuner);
+std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec, Tuner* tuner);
 std::unique_ptr<Op> make_batch_norm(const BatchNorm& layer, const OpSpec& spec);
-std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec, Precision products);
+std::unique_ptr<Op> make_dense(const Dense& layer, const OpSpec& spec);
 std::unique_ptr<Op> make_relu(const OpSpec& spec);
 std::unique_ptr<Op> make_add(const Add& layer, const OpSpec& spec);
 std::unique_ptr<Op> make_concat(const OpSpec& spec);

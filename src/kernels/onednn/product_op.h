@@ -20,6 +20,7 @@ class ProductOp : public Op {
   const OpTraits& traits() const override { return traits_; }
   void forward(const ForwardArgs& args) override;
   void backward(const BackwardArgs& args) override;
+  const ProductPasses& passes() const { return passes_; }
 
  private:
   OpSpec spec_;
