@@ -6,12 +6,14 @@ target_compile_options(convoy_flags INTERFACE
   -march=x86-64-v3 -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
   -Wno-unknown-pragmas -Wno-restrict -ffp-contract=off)
 target_include_directories(convoy_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(convoy_flags INTERFACE OpenMP::OpenMP_CXX)
 if(CONVOY_SANITIZE)
   target_compile_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE} -fno-omit-frame-pointer -g)
   target_link_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE})
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/sanitizers.cmake)
+include(${CMAKE_CURRENT_LIST_DIR}/precompiled.cmake)
 
 # convoy_library(NAME DEPENDS ... WITHOUT FOLDER ...): every *.cc below the current folder but *_test.cc and those in the
 # folders WITHOUT (which are libraries of their own) becomes libconvoy_NAME; every
@@ -28,13 +30,16 @@ function(convoy_library name)
   # GCC 12 takes the deliberately undefined registers of its own intrinsics for uninitialised variables.
   foreach(source ${sources})
     if(source MATCHES "_avx512\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-march=skylake-avx512;-mprefer-vector-width=512;-Wno-maybe-uninitialized")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-march=skylake-avx512;-mprefer-vector-width=512;-Wno-maybe-uninitialized"
+        SKIP_PRECOMPILE_HEADERS ON)
     elseif(source MATCHES "_amx\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-march=sapphirerapids;-mprefer-vector-width=512;-Wno-maybe-uninitialized")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-march=sapphirerapids;-mprefer-vector-width=512;-Wno-maybe-uninitialized"
+        SKIP_PRECOMPILE_HEADERS ON)
     endif()
   endforeach()
   add_library(convoy_${name} STATIC ${sources})
   target_link_libraries(convoy_${name} PUBLIC convoy_flags fmt::fmt ${ARG_DEPENDS})
+  convoy_precompile(convoy_${name} convoy_base ${convoy_library_headers})
   if(tests)
     convoy_test(${name}_test SOURCES ${tests} DEPENDS convoy_${name})
   endif()
@@ -46,6 +51,7 @@ function(convoy_test name)
   # Tests take two fifths of the time to compile. What they spend theirs in is in the libraries, but for the sums against which kernels are tested.
   if(NOT name MATCHES "amx")
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    convoy_precompile(${name} base_test ${convoy_library_headers} <gmock/gmock.h> <gtest/gtest.h>)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1 --gtest_filter=-*Slow*)

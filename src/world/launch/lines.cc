@@ -21,7 +21,10 @@ std::string LineCutter::take(std::string_view bytes) {
     bytes.remove_prefix(end + 1);
   }
   open_ += bytes;
-  if (open_.size() > kLongestLine) whole += std::exchange(open_, {});
+  if (open_.size() > kLongestLine) {
+    whole += open_;
+    open_.clear();
+  }
   return whole;
 }
 
