@@ -1,4 +1,5 @@
-// Convolution and dense: a position's patch is gathered into one row, then it is products of rows.
+// Convolution and dense: what a position reads is gathered into a patch, then it is products of
+// rows.
 #include <algorithm>
 
 #include "nn/reference_layers.h"
@@ -38,11 +39,16 @@ void for_each_tap(const Convolution& layer, const Shape& in, int row, int column
           visit(tap, (std::size_t(c) * in.height + y) * in.width + x);
 }
 
-void gather(const Convolution& layer, const Tensor& x, int n, int row, int column, Numbers& patch) {
-  std::fill(patch.begin(), patch.end(), 0.0);
+// The patches of all positions in a row of the output, so that weights, which may be larger than
+// any cache, are read once for a row.
+void gather(const Convolution& layer, const Tensor& x, int n, int row, int width,
+            Numbers& patches) {
+  std::fill(patches.begin(), patches.end(), 0.0);
   const double* sample = x.sample(n);
-  for_each_tap(layer, x.shape, row, column,
-               [&](std::size_t tap, std::size_t at) { patch[tap] = sample[at]; });
+  double* patch = patches.data();
+  for (int column = 0; column < width; ++column, patch += patches.size() / width)
+    for_each_tap(layer, x.shape, row, column,
+                 [&](std::size_t tap, std::size_t at) { patch[tap] = sample[at]; });
 }
 
 }  // namespace
@@ -52,18 +58,19 @@ void forward(const Convolution& layer, const Tensor& x, const Numbers& weight, c
   const std::size_t patch_size = std::size_t(x.shape.channels) * layer.kernel * layer.kernel;
   const std::size_t group_size = patch_size / layer.groups;
   const int group_channels = layer.channels / layer.groups;
-  Numbers patch(patch_size);
+  const int width = y.shape.width;
+  Numbers patches(patch_size * width);
   for (int n = 0; n < y.batch; ++n)
-    for (int row = 0; row < y.shape.height; ++row)
-      for (int column = 0; column < y.shape.width; ++column) {
-        gather(layer, x, n, row, column, patch);
-        const std::size_t position = std::size_t(row) * y.shape.width + column;
-        for (int o = 0; o < layer.channels; ++o) {
-          const double* from = patch.data() + o / group_channels * group_size;
-          y.plane(n, o)[position] =
+    for (int row = 0; row < y.shape.height; ++row) {
+      gather(layer, x, n, row, width, patches);
+      for (int o = 0; o < layer.channels; ++o) {
+        const double* from = patches.data() + o / group_channels * group_size;
+        double* to = y.plane(n, o) + std::size_t(row) * width;
+        for (int column = 0; column < width; ++column, from += patch_size)
+          to[column] =
               dot(weight.data() + o * group_size, from, group_size) + (bias.empty() ? 0 : bias[o]);
-        }
       }
+    }
 }
 
 void backward(const Convolution& layer, const Tensor& x, const Numbers& weight, const Tensor& gy,
@@ -71,25 +78,29 @@ void backward(const Convolution& layer, const Tensor& x, const Numbers& weight, 
   const std::size_t patch_size = std::size_t(x.shape.channels) * layer.kernel * layer.kernel;
   const std::size_t group_size = patch_size / layer.groups;
   const int group_channels = layer.channels / layer.groups;
-  Numbers patch(patch_size), patch_gradient(patch_size);
+  const int width = gy.shape.width;
+  Numbers patches(patch_size * width), patch_gradients(patch_size * width);
   for (int n = 0; n < gy.batch; ++n)
-    for (int row = 0; row < gy.shape.height; ++row)
-      for (int column = 0; column < gy.shape.width; ++column) {
-        gather(layer, x, n, row, column, patch);
-        std::fill(patch_gradient.begin(), patch_gradient.end(), 0.0);
-        const std::size_t position = std::size_t(row) * gy.shape.width + column;
-        for (int o = 0; o < layer.channels; ++o) {
-          const double g = gy.plane(n, o)[position];
+    for (int row = 0; row < gy.shape.height; ++row) {
+      gather(layer, x, n, row, width, patches);
+      std::fill(patch_gradients.begin(), patch_gradients.end(), 0.0);
+      for (int o = 0; o < layer.channels; ++o) {
+        const double* from = gy.plane(n, o) + std::size_t(row) * width;
+        std::size_t at = o / group_channels * group_size;
+        for (int column = 0; column < width; ++column, at += patch_size) {
+          const double g = from[column];
           if (g == 0) continue;
-          const std::size_t group = o / group_channels * group_size;
-          add_scaled(weight_gradient.data() + o * group_size, g, patch.data() + group, group_size);
-          add_scaled(patch_gradient.data() + group, g, weight.data() + o * group_size, group_size);
+          add_scaled(weight_gradient.data() + o * group_size, g, patches.data() + at, group_size);
+          add_scaled(patch_gradients.data() + at, g, weight.data() + o * group_size, group_size);
           if (!bias_gradient.empty()) bias_gradient[o] += g;
         }
-        double* sample = gx.sample(n);
-        for_each_tap(layer, x.shape, row, column,
-                     [&](std::size_t tap, std::size_t at) { sample[at] += patch_gradient[tap]; });
       }
+      double* sample = gx.sample(n);
+      const double* patch = patch_gradients.data();
+      for (int column = 0; column < width; ++column, patch += patch_size)
+        for_each_tap(layer, x.shape, row, column,
+                     [&](std::size_t tap, std::size_t at) { sample[at] += patch[tap]; });
+    }
 }
 
 void forward(const Dense& layer, const Tensor& x, const Numbers& weight, const Numbers& bias,
