@@ -158,7 +158,9 @@ TEST_P(ZooTest, SlowAgreesWithReference) {
   // norm amplify them; what is wrong in a kernel shows as 1 and more.
   const Tolerance loose{.value = 2e-3, .gradient = deep ? 0.15 : 0.05};
   expect_agreement(make_network(name, small, 10), 4, loose);
-  if (!mnist) expect_agreement(make_network(name, {3, 65, 65}, 7), 2, loose);
+  // Odd sizes, for those whose layers are not a smaller one's once more.
+  const bool larger = deep || name == "resnet34" || name == "vgg19";
+  if (!mnist && !larger) expect_agreement(make_network(name, {3, 65, 65}, 7), 2, loose);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, ZooTest, ::testing::ValuesIn(zoo_names()),
