@@ -8,12 +8,18 @@ target_compile_options(convoy_flags INTERFACE
 target_include_directories(convoy_flags INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(convoy_flags INTERFACE OpenMP::OpenMP_CXX)
 if(CONVOY_SANITIZE)
-  target_compile_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE} -fno-omit-frame-pointer -g)
+  target_compile_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(convoy_flags INTERFACE -fsanitize=${CONVOY_SANITIZE})
 endif()
 
 include(${CMAKE_CURRENT_LIST_DIR}/sanitizers.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/precompiled.cmake)
+
+# convoy_for_newer_cpus(SOURCES OPTION ...): files of the current folder for other CPUs than the baseline.
+function(convoy_for_newer_cpus sources)
+  # GCC 12 takes the deliberately undefined registers of its own intrinsics for uninitialised variables.
+  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${ARGN};-Wno-maybe-uninitialized" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
 
 # convoy_library(NAME DEPENDS ... WITHOUT FOLDER ...): every *.cc below the current folder but *_test.cc and those in the
 # folders WITHOUT (which are libraries of their own) becomes libconvoy_NAME; every
@@ -27,14 +33,11 @@ function(convoy_library name)
   set(tests ${sources})
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
-  # GCC 12 takes the deliberately undefined registers of its own intrinsics for uninitialised variables.
   foreach(source ${sources})
     if(source MATCHES "_avx512\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-march=skylake-avx512;-mprefer-vector-width=512;-Wno-maybe-uninitialized"
-        SKIP_PRECOMPILE_HEADERS ON)
+      convoy_for_newer_cpus(${source} -march=skylake-avx512 -mprefer-vector-width=512)
     elseif(source MATCHES "_amx\\.cc$")
-      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-march=sapphirerapids;-mprefer-vector-width=512;-Wno-maybe-uninitialized"
-        SKIP_PRECOMPILE_HEADERS ON)
+      convoy_for_newer_cpus(${source} -march=sapphirerapids -mprefer-vector-width=512)
     endif()
   endforeach()
   add_library(convoy_${name} STATIC ${sources})
@@ -50,7 +53,7 @@ function(convoy_test name)
   add_executable(${name} ${ARG_SOURCES})
   # Tests take two fifths of the time to compile. What they spend theirs in is in the libraries, but for the sums against which kernels are tested.
   if(NOT name MATCHES "amx")
-    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
     convoy_precompile(${name} base_test ${convoy_library_headers} <gmock/gmock.h> <gtest/gtest.h>)
   endif()
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)

@@ -71,6 +71,10 @@ inline std::vector<Case> layer_cases() {
        around(image, 16, {Convolution{.channels = 32, .kernel = 1, .stride = 2, .bias = false}})},
       {"convolution_groups",
        around(image, 32, {Convolution{.channels = 64, .kernel = 3, .padding = 1, .groups = 2}})},
+      // Large enough for Winograd's algorithm, in maps that its tiles do not fit.
+      {"winograd", around(image, 64,
+                          {Convolution{.channels = 72, .kernel = 3, .padding = 1}, Relu{},
+                           Convolution{.channels = 64, .kernel = 3, .bias = false}})},
       {"convolution_depthwise",
        around(image, 32, {Convolution{.channels = 32, .kernel = 3, .groups = 32, .bias = false}})},
       {"convolution_to_one_pixel",

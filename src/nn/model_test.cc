@@ -154,9 +154,10 @@ TEST_P(ZooTest, SlowAgreesWithReference) {
   const bool mnist = name == "shallow" || name == "mnist_cnn";
   const bool deep = name == "resnet101" || name == "resnet152";
   const Shape small = mnist ? Shape{1, 28, 28} : deep ? Shape{3, 16, 16} : Shape{3, 32, 32};
-  // ReLUs that fall the other way in f32 than in f64 add up over layers, and few samples per batch
-  // norm amplify them; what is wrong in a kernel shows as 1 and more.
-  const Tolerance loose{.value = 2e-3, .gradient = deep ? 0.15 : 0.05};
+  // ReLUs that fall the other way in f32 than in f64 add up over layers, the more so by Winograd's
+  // algorithm, and few samples per batch norm amplify them (0.21 and 0.055 were seen); what is
+  // wrong in a kernel shows as 1 and more, and single layers are tested to 2e-3.
+  const Tolerance loose{.value = 2e-3, .gradient = deep ? 0.4 : 0.1};
   expect_agreement(make_network(name, small, 10), 4, loose);
   // Odd sizes, for those whose layers are not a smaller one's once more.
   const bool larger = deep || name == "resnet34" || name == "vgg19";

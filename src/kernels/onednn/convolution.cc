@@ -1,14 +1,17 @@
-// Convolution: direct or Winograd, each pass chosen by the tuner. The weights lie in the arena in
-// the layout in which forward reads and backward-weights writes them; backward-data of the direct
-// kind reads another one, made on the way, as are values where only other layouts have fast
+// Convolution: direct or Winograd (oneDNN's on AVX-512, our own elsewhere), and for the weights of
+// a first layer a kernel of our own; each pass is chosen by the tuner. The weights lie in the arena
+// in the layout in which forward reads and backward-weights writes them; backward-data of the
+// direct kind reads another one, made on the way, as are values where only other layouts have fast
 // kernels.
 #include <cstring>
+#include <functional>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "kernels/onednn/engine.h"
 #include "kernels/onednn/layout.h"
 #include "kernels/onednn/ops.h"
+#include "kernels/onednn/own_passes.h"
 #include "kernels/onednn/product_op.h"
 #include "kernels/parallel.h"
 
@@ -100,20 +103,21 @@ auto first_fast(const Geometry& g, const Desc& stored, Make&& make) {
   return usual;
 }
 
-Pass forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm, bool training,
-                  bool relu) {
+std::unique_ptr<Pass> forward_pass(const Geometry& g, const Desc& stored, Algorithm algorithm,
+                                   bool training, bool relu) {
   const auto desc = first_fast(g, stored, [&](const Geometry& form, const Desc& weights) {
     return forward_desc(form, weights, algorithm, training, relu);
   });
-  Pass pass(Forward(desc), desc.scratchpad_desc());
-  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
-  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
-  if (g.has_bias) pass.input(DNNL_ARG_BIAS, g.bias, g.bias);
-  pass.output(DNNL_ARG_DST, g.target, desc.dst_desc());
+  auto pass = std::make_unique<PrimitivePass>(Forward(desc), desc.scratchpad_desc());
+  pass->input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass->input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  if (g.has_bias) pass->input(DNNL_ARG_BIAS, g.bias, g.bias);
+  pass->output(DNNL_ARG_DST, g.target, desc.dst_desc());
   return pass;
 }
 
-Pass backward_data_pass(const Geometry& g, const Desc& stored, Algorithm algorithm) {
+std::unique_ptr<Pass> backward_data_pass(const Geometry& g, const Desc& stored,
+                                         Algorithm algorithm) {
   const auto make = [&](const Geometry& form, const Desc& weights) {
     return BackwardData::primitive_desc(
         BackwardData::desc(algorithm, form.source, weights, form.target, g.strides,
@@ -123,14 +127,15 @@ Pass backward_data_pass(const Geometry& g, const Desc& stored, Algorithm algorit
   // The direct kind has no kernel of its own for stored weights, Winograd's has.
   const bool direct = algorithm == Algorithm::convolution_direct;
   const auto desc = first_fast(g, direct ? g.weights_any() : stored, make);
-  Pass pass(BackwardData(desc), desc.scratchpad_desc());
-  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
-  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
-  pass.output(DNNL_ARG_DIFF_SRC, g.source, desc.diff_src_desc());
+  auto pass = std::make_unique<PrimitivePass>(BackwardData(desc), desc.scratchpad_desc());
+  pass->input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  pass->input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass->output(DNNL_ARG_DIFF_SRC, g.source, desc.diff_src_desc());
   return pass;
 }
 
-Pass backward_weights_pass(const Geometry& g, const Desc& stored, Algorithm algorithm) {
+std::unique_ptr<Pass> backward_weights_pass(const Geometry& g, const Desc& stored,
+                                            Algorithm algorithm) {
   const auto make = [&](const Geometry& form, const Desc& weights) {
     const auto desc =
         g.has_bias ? BackwardWeights::desc(algorithm, form.source, weights, g.bias, form.target,
@@ -142,16 +147,15 @@ Pass backward_weights_pass(const Geometry& g, const Desc& stored, Algorithm algo
         forward_desc(form, g.weights_any(), algorithm, true, false));
   };
   const auto desc = first_fast(g, stored, make);
-  Pass pass(BackwardWeights(desc), desc.scratchpad_desc());
-  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
-  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
-  pass.output(DNNL_ARG_DIFF_WEIGHTS, stored, desc.diff_weights_desc());
-  if (g.has_bias) pass.output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
+  auto pass = std::make_unique<PrimitivePass>(BackwardWeights(desc), desc.scratchpad_desc());
+  pass->input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass->input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass->output(DNNL_ARG_DIFF_WEIGHTS, stored, desc.diff_weights_desc());
+  if (g.has_bias) pass->output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
   return pass;
 }
 
 constexpr const char* kDirect = "direct";
-constexpr const char* kWinograd = "winograd";
 
 std::string tuner_key(const char* pass, const Convolution& layer, const OpSpec& spec) {
   return fmt::format("conv {} n{} {} -> {} k{} s{} p{} g{} t{}{}", pass, spec.tuning_batch,
@@ -174,20 +178,16 @@ class TimingMemory {
     const void* weights = room(weights_, weights_bytes_);
     const void* bias = room(bias_, weights_bytes_);
     auto* scratch = static_cast<std::byte*>(room(scratch_, pass.scratch_bytes()));
-    const auto run = [&] {
-      pass.run({{DNNL_ARG_SRC, source},
-                {DNNL_ARG_DIFF_SRC, source},
-                {DNNL_ARG_DST, target},
-                {DNNL_ARG_DIFF_DST, target},
-                {DNNL_ARG_WEIGHTS, weights},
-                {DNNL_ARG_DIFF_WEIGHTS, weights},
-                {DNNL_ARG_BIAS, bias},
-                {DNNL_ARG_DIFF_BIAS, bias}},
-               scratch);
-    };
-    run();
     const double start = now_s();
-    run();
+    pass.run({{DNNL_ARG_SRC, source},
+              {DNNL_ARG_DIFF_SRC, source},
+              {DNNL_ARG_DST, target},
+              {DNNL_ARG_DIFF_DST, target},
+              {DNNL_ARG_WEIGHTS, weights},
+              {DNNL_ARG_DIFF_WEIGHTS, weights},
+              {DNNL_ARG_BIAS, bias},
+              {DNNL_ARG_DIFF_BIAS, bias}},
+             scratch);
     return now_s() - start;
   }
 
@@ -203,39 +203,65 @@ class TimingMemory {
   std::vector<float> source_, target_, weights_, bias_, scratch_;
 };
 
+bool lies_as(const Desc& desc, Tag tag) {
+  return desc == Desc(desc.dims(), Memory::data_type::f32, tag);
+}
+
+// What our own kernels need to know, and whether there is one.
+ImageConvolution image_size(const Convolution& layer, const OpSpec& spec) {
+  return {spec.batch, spec.inputs[0], spec.output, layer.kernel, layer.stride, layer.padding};
+}
+
+bool has_own_image_weights(const Convolution& layer, const OpSpec& spec, const Geometry& g) {
+  return spec.first && layer.groups == 1 && has_image_weights(layer.kernel) &&
+         lies_as(g.target, Tag::nChw8c);
+}
+
+winograd::Size winograd_size(const Convolution& layer, const OpSpec& spec) {
+  const auto padded = [](Shape shape) {
+    shape.channels = (shape.channels + block() - 1) / block() * block();
+    return shape;
+  };
+  return {spec.batch, padded(spec.inputs[0]), padded(spec.output), layer.kernel, layer.padding};
+}
+
+bool allows_winograd(const Convolution& layer, const OpSpec& spec) {
+  return (layer.kernel == 3 || layer.kernel == 5) && layer.stride == 1 && layer.groups == 1 &&
+         !spec.first;
+}
+
+bool has_own_winograd(const Geometry& g, const Desc& stored) {
+  return lies_as(g.source, Tag::nChw8c) && lies_as(g.target, Tag::nChw8c) &&
+         lies_as(stored, Tag::OIhw8i8o) && g.padding_before[0] < g.weight_dims[2];
+}
+
 // Whether Winograd's algorithm is the faster one as a rule, where it fits.
 bool favours_winograd(const OpSpec& spec) {
   return spec.inputs[0].channels >= 64 && spec.output.channels >= 64 && spec.output.area() >= 16;
 }
 
-// `make(algorithm)` builds the pass; the tuner, if there is one, decides which one stays.
-template <typename Make>
-Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner* tuner,
-           const Geometry& g, Make&& make) {
-  // oneDNN 2.6's Winograd is wrong in backward-data where the padding after differs from that
-  // before.
-  const bool even_padding =
-      padding_after(spec.inputs[0].height, spec.output.height, layer) == layer.padding &&
-      padding_after(spec.inputs[0].width, spec.output.width, layer) == layer.padding;
-  const bool winograd_fits =
-      layer.kernel == 3 && layer.stride == 1 && layer.groups == 1 && !spec.first && even_padding;
-  if (!winograd_fits || (!tuner && !favours_winograd(spec)))
-    return make(Algorithm::convolution_direct);
-  const std::string key = tuner_key(name, layer, spec);
-  if (tuner && spec.batch != spec.tuning_batch) {
-    if (tuner->recall(key, kDirect) != kWinograd) return make(Algorithm::convolution_direct);
-  }
-  try {
-    Pass winograd = make(Algorithm::convolution_winograd);
-    if (!tuner || spec.batch != spec.tuning_batch) return winograd;
-    Pass direct = make(Algorithm::convolution_direct);
-    TimingMemory memory(g.source, g.target, stored_weights(g));
-    const Tuner::Candidate candidates[] = {{kDirect, [&] { return memory.time(direct); }},
-                                           {kWinograd, [&] { return memory.time(winograd); }}};
-    return tuner->choose(key, candidates) == kWinograd ? std::move(winograd) : std::move(direct);
-  } catch (const dnnl::error&) {  // oneDNN has no Winograd for these sizes
-    return make(Algorithm::convolution_direct);
-  }
+// Another way to make a pass than oneDNN's direct kernels.
+struct Other {
+  const char* name;
+  bool favoured;                                // as a rule, where no tuner decides
+  std::function<std::unique_ptr<Pass>()> make;  // null where there is none
+};
+
+// The tuner, if there is one, decides which of the two stays.
+std::unique_ptr<Pass> tuned(const std::string& key, const OpSpec& spec, Tuner* tuner,
+                            TimingMemory memory,
+                            const std::function<std::unique_ptr<Pass>()>& make_direct,
+                            const Other& other) {
+  const bool recalls = tuner && spec.batch != spec.tuning_batch;
+  if (recalls ? tuner->recall(key, kDirect) != other.name : !tuner && !other.favoured)
+    return make_direct();
+  auto another = other.make();
+  if (another && (recalls || !tuner)) return another;
+  auto direct = make_direct();
+  if (!another) return direct;
+  const Tuner::Candidate candidates[] = {{kDirect, [&] { return memory.time(*direct); }},
+                                         {other.name, [&] { return memory.time(*another); }}};
+  return tuner->choose(key, candidates) == other.name ? std::move(another) : std::move(direct);
 }
 
 }  // namespace
@@ -243,18 +269,56 @@ Pass tuned(const char* name, const Convolution& layer, const OpSpec& spec, Tuner
 std::unique_ptr<Op> make_convolution(const Convolution& layer, const OpSpec& spec, Tuner* tuner) {
   const Geometry g = geometry(layer, spec, spec.batch);
   const Desc stored = stored_weights(geometry(layer, spec, spec.tuning_batch));
-  ProductPasses passes;
-  passes.forward = tuned("forward", layer, spec, tuner, g, [&](Algorithm algorithm) {
+  const int biases = layer.bias ? spec.output.channels : 0;
+
+  const auto choose = [&](const char* name, auto&& make, const Other& other) {
+    return tuned(
+        tuner_key(name, layer, spec), spec, tuner, {g.source, g.target, stored},
+        [&] { return make(Algorithm::convolution_direct); }, other);
+  };
+  // `make(algorithm)` builds oneDNN's pass, `make_ours(size)` our own.
+  const auto winograd = [&](auto&& make, auto&& make_ours) {
+    const auto either = [&, make, make_ours]() -> std::unique_ptr<Pass> {
+      if (!allows_winograd(layer, spec)) return nullptr;
+      if (has_own_winograd(g, stored)) return make_ours(winograd_size(layer, spec));
+      // oneDNN 2.6's is wrong in backward-data where the padding after differs from that before.
+      if (g.padding_before != g.padding_after) return nullptr;
+      try {
+        return make(Algorithm::convolution_winograd);
+      } catch (const dnnl::error&) {  // oneDNN has none for these sizes
+        return nullptr;
+      }
+    };
+    return Other{"winograd", favours_winograd(spec), either};
+  };
+
+  const auto forward = [&](Algorithm algorithm) {
     return forward_pass(g, stored, algorithm, spec.training, layer.relu);
-  });
-  if (spec.training)
-    passes.backward_weights =
-        tuned("backward-weights", layer, spec, tuner, g,
-              [&](Algorithm algorithm) { return backward_weights_pass(g, stored, algorithm); });
+  };
+  const auto backward_weights = [&](Algorithm algorithm) {
+    return backward_weights_pass(g, stored, algorithm);
+  };
+  const auto backward_data = [&](Algorithm algorithm) {
+    return backward_data_pass(g, stored, algorithm);
+  };
+  ProductPasses passes;
+  passes.forward = choose("forward", forward, winograd(forward, [&](const winograd::Size& size) {
+                            return winograd_forward(size, biases, layer.relu);
+                          }));
+  if (spec.training && has_own_image_weights(layer, spec, g))
+    passes.backward_weights = choose(
+        "backward-weights", backward_weights,
+        {"images", spec.inputs[0].channels == 1, [&] {
+           return image_backward_weights(image_size(layer, spec), biases, g.weights_plain, stored);
+         }});
+  else if (spec.training)
+    passes.backward_weights = choose("backward-weights", backward_weights,
+                                     winograd(backward_weights, [&](const winograd::Size& size) {
+                                       return winograd_backward_weights(size, biases);
+                                     }));
   if (spec.training && spec.wants_input_gradient)
-    passes.backward_data = tuned("backward-data", layer, spec, tuner, g, [&](Algorithm algorithm) {
-      return backward_data_pass(g, stored, algorithm);
-    });
+    passes.backward_data =
+        choose("backward-data", backward_data, winograd(backward_data, winograd_backward_data));
   return std::make_unique<ProductOp>(spec, layer.relu, std::move(passes));
 }
 

@@ -85,37 +85,37 @@ class DenseLayout : public StoredLayout {
   std::vector<std::size_t> place_;  // of each plain column in the matrix
 };
 
-Pass forward_pass(const Geometry& g, const Desc& stored, const Forward::primitive_desc& desc,
-                  bool bias) {
-  Pass pass(Forward(desc), desc.scratchpad_desc());
-  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
-  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
-  if (bias) pass.input(DNNL_ARG_BIAS, g.bias, g.bias);
-  pass.output(DNNL_ARG_DST, g.target, desc.dst_desc());
+std::unique_ptr<Pass> forward_pass(const Geometry& g, const Desc& stored,
+                                   const Forward::primitive_desc& desc, bool bias) {
+  auto pass = std::make_unique<PrimitivePass>(Forward(desc), desc.scratchpad_desc());
+  pass->input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass->input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  if (bias) pass->input(DNNL_ARG_BIAS, g.bias, g.bias);
+  pass->output(DNNL_ARG_DST, g.target, desc.dst_desc());
   return pass;
 }
 
-Pass backward_weights_pass(const Geometry& g, const Desc& stored,
-                           const Forward::primitive_desc& forward, bool bias) {
+std::unique_ptr<Pass> backward_weights_pass(const Geometry& g, const Desc& stored,
+                                            const Forward::primitive_desc& forward, bool bias) {
   const auto wanted = bias ? BackwardWeights::desc(g.source, stored, g.bias, g.target)
                            : BackwardWeights::desc(g.source, stored, g.target);
   const BackwardWeights::primitive_desc desc(wanted, scratchpad_attr(), engine(), forward);
-  Pass pass(BackwardWeights(desc), desc.scratchpad_desc());
-  pass.input(DNNL_ARG_SRC, g.source, desc.src_desc());
-  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
-  pass.output(DNNL_ARG_DIFF_WEIGHTS, stored, desc.diff_weights_desc());
-  if (bias) pass.output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
+  auto pass = std::make_unique<PrimitivePass>(BackwardWeights(desc), desc.scratchpad_desc());
+  pass->input(DNNL_ARG_SRC, g.source, desc.src_desc());
+  pass->input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass->output(DNNL_ARG_DIFF_WEIGHTS, stored, desc.diff_weights_desc());
+  if (bias) pass->output(DNNL_ARG_DIFF_BIAS, g.bias, g.bias);
   return pass;
 }
 
-Pass backward_data_pass(const Geometry& g, const Desc& stored,
-                        const Forward::primitive_desc& forward) {
+std::unique_ptr<Pass> backward_data_pass(const Geometry& g, const Desc& stored,
+                                         const Forward::primitive_desc& forward) {
   const BackwardData::primitive_desc desc(BackwardData::desc(g.source, stored, g.target),
                                           scratchpad_attr(), engine(), forward);
-  Pass pass(BackwardData(desc), desc.scratchpad_desc());
-  pass.input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
-  pass.input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
-  pass.output(DNNL_ARG_DIFF_SRC, g.source, desc.diff_src_desc());
+  auto pass = std::make_unique<PrimitivePass>(BackwardData(desc), desc.scratchpad_desc());
+  pass->input(DNNL_ARG_WEIGHTS, stored, desc.weights_desc());
+  pass->input(DNNL_ARG_DIFF_DST, g.target, desc.diff_dst_desc());
+  pass->output(DNNL_ARG_DIFF_SRC, g.source, desc.diff_src_desc());
   return pass;
 }
 

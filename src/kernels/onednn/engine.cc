@@ -84,20 +84,21 @@ std::string Call::kernel() const {
   return name;
 }
 
-Pass::Pass(dnnl::primitive primitive, const Desc& scratchpad) : call_(std::move(primitive)) {
+PrimitivePass::PrimitivePass(dnnl::primitive primitive, const Desc& scratchpad)
+    : call_(std::move(primitive)) {
   call_.argument(DNNL_ARG_SCRATCHPAD, scratchpad);
   scratch_bytes_ = (scratchpad.get_size() + 63) / 64 * 64;
 }
 
-void Pass::input(int name, const Desc& lies_as, const Desc& wanted) {
+void PrimitivePass::input(int name, const Desc& lies_as, const Desc& wanted) {
   operand(name, lies_as, wanted, true);
 }
 
-void Pass::output(int name, const Desc& lies_as, const Desc& made) {
+void PrimitivePass::output(int name, const Desc& lies_as, const Desc& made) {
   operand(name, lies_as, made, false);
 }
 
-void Pass::operand(int name, const Desc& lies_as, const Desc& used, bool before) {
+void PrimitivePass::operand(int name, const Desc& lies_as, const Desc& used, bool before) {
   call_.argument(name, used);
   if (lies_as == used) return;
   conversions_.push_back({name, before, scratch_bytes_,
@@ -105,7 +106,7 @@ void Pass::operand(int name, const Desc& lies_as, const Desc& used, bool before)
   scratch_bytes_ += (used.get_size() + 63) / 64 * 64;
 }
 
-void Pass::run(std::initializer_list<Operand> operands, std::byte* scratch) {
+void PrimitivePass::run(std::initializer_list<Operand> operands, std::byte* scratch) {
   call_.point(DNNL_ARG_SCRATCHPAD, scratch);
   for (const Operand& operand : operands) call_.point(operand.name, operand.data);
   for (Conversion& conversion : conversions_) {

@@ -56,23 +56,32 @@ class Call {
 // Copies between two layouts of the same tensor.
 Call make_reorder(const Desc& from, const Desc& to);
 
-// A primitive among operands that may lie in other layouts than it wants: those are converted on
-// the way, inputs before it runs and outputs after, through the caller's scratch memory.
+// A step of an op's work on operands named as oneDNN names them.
 class Pass {
  public:
-  Pass() = default;
-  Pass(dnnl::primitive primitive, const Desc& scratchpad);
-
-  void input(int name, const Desc& lies_as, const Desc& wanted);
-  void output(int name, const Desc& lies_as, const Desc& made);
-
   struct Operand {
     int name;
     const void* data;
   };
-  void run(std::initializer_list<Operand> operands, std::byte* scratch);
-  std::size_t scratch_bytes() const { return scratch_bytes_; }
-  std::string kernel() const { return call_.kernel(); }
+
+  virtual ~Pass() = default;
+  virtual void run(std::initializer_list<Operand> operands, std::byte* scratch) = 0;
+  virtual std::size_t scratch_bytes() const = 0;
+  virtual std::string kernel() const = 0;
+};
+
+// A primitive among operands that may lie in other layouts than it wants: those are converted on
+// the way, inputs before it runs and outputs after, through the caller's scratch memory.
+class PrimitivePass final : public Pass {
+ public:
+  PrimitivePass(dnnl::primitive primitive, const Desc& scratchpad);
+
+  void input(int name, const Desc& lies_as, const Desc& wanted);
+  void output(int name, const Desc& lies_as, const Desc& made);
+
+  void run(std::initializer_list<Operand> operands, std::byte* scratch) override;
+  std::size_t scratch_bytes() const override { return scratch_bytes_; }
+  std::string kernel() const override { return call_.kernel(); }
 
  private:
   struct Conversion {

@@ -7,10 +7,11 @@
 namespace convoy::onednn {
 
 struct ProductPasses {
-  Pass forward;           // SRC, WEIGHTS, BIAS -> DST; a folded ReLU included
-  Pass backward_weights;  // SRC, DIFF_DST -> DIFF_WEIGHTS, DIFF_BIAS; training only
-  Pass backward_data;  // WEIGHTS, DIFF_DST -> DIFF_SRC; training only, where the input's gradient
-                       // is wanted
+  std::unique_ptr<Pass> forward;  // SRC, WEIGHTS, BIAS -> DST; a folded ReLU included
+  std::unique_ptr<Pass>
+      backward_weights;                 // SRC, DIFF_DST -> DIFF_WEIGHTS, DIFF_BIAS; training only
+  std::unique_ptr<Pass> backward_data;  // WEIGHTS, DIFF_DST -> DIFF_SRC; training only, where the
+                                        // input's gradient is wanted
 };
 
 class ProductOp : public Op {
