@@ -49,7 +49,7 @@ Findings examine(int wanted_threads) {
   found.threads = threads();
   found.shared_pages = shared_pages();
   found.gemm_f32_gflops = gemm_f32_gflops();
-  found.gemm_bf16_gflops = found.cpu.amx_works ? gemm_bf16_gflops() : found.gemm_f32_gflops;
+  found.gemm_bf16_gflops = found.cpu.multiplies_bf16() ? gemm_bf16_gflops() : found.gemm_f32_gflops;
   return found;
 }
 
@@ -60,13 +60,13 @@ std::string amx_verdict(const Cpu& cpu) {
            "description.";
   if (cpu.amx_bf16)
     return "The CPU announces it, but the kernel or the hypervisor does not let us use it.";
-  return "This CPU has none; training in bf16 is possible but brings no speed.";
+  return cpu.avx512_bf16 ? "This CPU has none; it multiplies bf16 by AVX-512."
+                         : "This CPU has none; training in bf16 is possible but brings no speed.";
 }
 
 std::string bf16_verdict(const Findings& found) {
-  if (!found.cpu.amx_works) return "Multiplied as f32: use --precision f32.";
-  const double ratio = found.gemm_bf16_gflops / found.gemm_f32_gflops;
-  return fmt::format("{:.0f} times f32.", ratio);
+  if (!found.cpu.multiplies_bf16()) return "Multiplied as f32: use --precision f32.";
+  return fmt::format("{:.1f} times f32.", found.gemm_bf16_gflops / found.gemm_f32_gflops);
 }
 
 std::string thread_verdict(const Findings& found) {

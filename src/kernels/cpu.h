@@ -17,6 +17,7 @@ struct Cpu {
       false;      // announced, permitted by the kernel, and a tile product gave the right answer
   int cores = 1;  // that this process may run on
   std::uint64_t memory_bytes = 0;
+  bool multiplies_bf16() const { return amx_works || avx512_bf16; }
   std::string isa() const;  // the widest usable: "avx2", "avx512", "avx512_bf16", "amx"
 };
 

@@ -10,6 +10,7 @@
 #include "kernels/cpu.h"
 #include "kernels/parallel.h"
 #include "kernels/peak_amx.h"
+#include "kernels/peak_avx512.h"
 
 namespace convoy {
 namespace {
@@ -60,8 +61,10 @@ double gemm_f32_gflops() {
 }
 
 double gemm_bf16_gflops() {
-  if (!cpu().amx_works) return gemm_f32_gflops();
-  return best_gflops_of_team([] { return [] { return double(amx_products(50'000)); }; });
+  if (!cpu().multiplies_bf16()) return gemm_f32_gflops();
+  const auto products = cpu().amx_works ? amx_products : avx512_bf16_products;
+  return best_gflops_of_team(
+      [products] { return [products] { return double(products(50'000)); }; });
 }
 
 }  // namespace convoy

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu.h"
 #include "kernels/peak_amx.h"
+#include "kernels/peak_avx512.h"
 
 namespace convoy {
 namespace {
@@ -15,6 +16,11 @@ TEST(Peak, Bf16ProductsAreMeasured) { EXPECT_GT(gemm_bf16_gflops(), 0.1); }
 TEST(Peak, TileProductsCountMultipliesAndAdds) {
   if (!cpu().amx_works) return;
   EXPECT_EQ(amx_products(3), 3 * 4 * 2 * 16 * 16 * 32);
+}
+
+TEST(Peak, ProductsOfPairsCountMultipliesAndAdds) {
+  if (!cpu().avx512_bf16) return;
+  EXPECT_EQ(avx512_bf16_products(3), 3 * 4 * 2 * 16 * 16 * 32);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ std::string precision_name(Precision precision) {
 }
 
 Precision parse_precision(const std::string& text) {
-  if (text == "auto") return cpu().amx_works ? Precision::bf16 : Precision::f32;
+  if (text == "auto") return cpu().multiplies_bf16() ? Precision::bf16 : Precision::f32;
   if (text == "f32") return Precision::f32;
   if (text == "bf16") return Precision::bf16;
   throw ConfigError("--precision: '{}' is not known; use auto, f32 or bf16", text);

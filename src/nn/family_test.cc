@@ -31,6 +31,7 @@ std::vector<Contract> contracts() {
       {"onednn_f32", [] { return make_onednn_family({}); }, 1e-4, 2e-3},
       {"onednn_fixed", [] { return make_onednn_family({.fixed_algorithms = true}); }, 1e-4, 2e-3},
       {"amx_avx2", amx_avx2::make_family, 0.03, 0.3}};
+  if (amx_avx512::is_usable()) list.push_back({"amx_avx512", amx_avx512::make_family, 0.03, 0.3});
   if (amx::is_usable()) list.push_back({"amx", amx::make_family, 0.03, 0.3});
   return list;
 }

@@ -19,7 +19,8 @@ std::unique_ptr<Family> make_family(const ModelOptions& options) {
   if (options.precision == Precision::f32)
     return make_onednn_family({.fixed_algorithms = options.fixed_algorithms});
   if (amx::is_usable()) return amx::make_family();
-  spdlog::warn("this CPU has no AMX: bf16 works, but is not faster than --precision f32");
+  if (amx_avx512::is_usable()) return amx_avx512::make_family();
+  spdlog::warn("this CPU does not multiply bf16: it works, but is not faster than f32");
   return amx_avx2::make_family();
 }
 

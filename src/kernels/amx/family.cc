@@ -13,10 +13,15 @@ namespace convoy::amx {
 
 namespace {
 
-#ifdef CONVOY_WITHOUT_AMX
-constexpr bool kOnTiles = false;
+#if defined(CONVOY_ON_AVX2)
+constexpr const char* kName = "amx_avx2";
+bool cpu_suffices() { return true; }
+#elif defined(CONVOY_ON_AVX512)
+constexpr const char* kName = "amx_avx512";
+bool cpu_suffices() { return cpu().avx512_bf16; }
 #else
-constexpr bool kOnTiles = true;
+constexpr const char* kName = "amx";
+bool cpu_suffices() { return cpu().amx_works; }
 #endif
 
 template <typename... Cases>
@@ -66,7 +71,7 @@ class PlainLayout : public StoredLayout {
 
 class Bf16Family : public Family {
  public:
-  std::string name() const override { return kOnTiles ? "amx" : "amx_avx2"; }
+  std::string name() const override { return kName; }
 
   std::size_t value_bytes(const Shape& shape, int batch) const override {
     return layout_of(shape, batch).bytes();
@@ -106,10 +111,10 @@ class Bf16Family : public Family {
 
 }  // namespace
 
-bool is_usable() { return !kOnTiles || cpu().amx_works; }
+bool is_usable() { return cpu_suffices(); }
 
 std::unique_ptr<Family> make_family() {
-  CHECK(is_usable(), "the AMX family needs a CPU whose tiles work");
+  CHECK(is_usable(), "this CPU cannot run the family {}", kName);
   return std::make_unique<Bf16Family>();
 }
 

@@ -1,5 +1,4 @@
-// The bf16 family: our own kernels, for the tiles of AMX and once more for AVX2, where the same
-// numbers are multiplied and summed in the same order.
+// The bf16 family: our own kernels, for the tiles of AMX and twice more for CPUs without them.
 #pragma once
 
 #include <memory>
@@ -12,6 +11,11 @@ namespace amx {
 bool is_usable();  // where the CPU's tiles work
 std::unique_ptr<Family> make_family();
 }  // namespace amx
+
+namespace amx_avx512 {
+bool is_usable();  // where the CPU multiplies pairs of bf16
+std::unique_ptr<Family> make_family();
+}  // namespace amx_avx512
 
 namespace amx_avx2 {
 bool is_usable();  // everywhere

@@ -18,15 +18,22 @@ namespace convoy::amx {
 namespace {
 
 TEST(AmxFamily, IsThereWhereItsKernelsRun) {
-#ifdef CONVOY_WITHOUT_AMX
-  EXPECT_EQ(make_family()->name(), "amx_avx2") << "everywhere";
+#if defined(CONVOY_ON_AVX2)
+  const bool suffices = true;
+  const std::string name = "amx_avx2";
+#elif defined(CONVOY_ON_AVX512)
+  const bool suffices = cpu().avx512_bf16;
+  const std::string name = "amx_avx512";
 #else
-  if (cpu().amx_works) {
-    EXPECT_EQ(make_family()->name(), "amx");
-  } else {
-    EXPECT_DEATH(make_family(), "needs a CPU whose tiles work");
-  }
+  const bool suffices = cpu().amx_works;
+  const std::string name = "amx";
 #endif
+  ASSERT_EQ(is_usable(), suffices);
+  if (suffices) {
+    EXPECT_EQ(make_family()->name(), name);
+  } else {
+    EXPECT_DEATH(make_family(), "this CPU cannot run the family " + name);
+  }
 }
 
 TEST(AmxLayout, LotsWasteLittle) {

@@ -16,19 +16,22 @@ alignas(64) const Bf16 kZeroTile[512] = {};
 struct TileRows {
   const Bf16* plane;
   const TileJoin* joins;
-  Bf16* joined;  // room for a tile
+  Bf16*
+      joined;  // room for two tiles: what one of them was loaded from stays until it is multiplied
 
+  template <int kTile>
   inline __attribute__((always_inline)) const Bf16* at(std::int32_t row) const {
-    return row >= 0 ? plane + std::size_t(row) * kLanes : join(joins[-2 - row]);
+    if (row >= 0) return plane + std::size_t(row) * kLanes;
+    return join(joins[-2 - row], joined + (kTile - 4) * 512);
   }
 
-  const Bf16* join(const TileJoin& parts) const {
+  const Bf16* join(const TileJoin& parts, Bf16* to) const {
     for (int half = 0; half < 2; ++half) {
       const Bf16* from =
           parts.row[half] < 0 ? kZeroTile : plane + std::size_t(parts.row[half]) * kLanes;
-      for (int r = 0; r < 8; ++r) store(joined + (half * 8 + r) * kLanes, load(from + r * kLanes));
+      for (int r = 0; r < 8; ++r) store(to + (half * 8 + r) * kLanes, load(from + r * kLanes));
     }
-    return joined;
+    return to;
   }
 };
 
@@ -39,9 +42,9 @@ struct TileRows {
 template <int kFirst, int kSecond, bool kStreamWeights>
 CONVOY_INLINE void multiply(const TileStep& step, const TileRows& rows, const Bf16* w) {
   const bool first = step.row[0] != kZeroRows, second = step.row[1] != kZeroRows;
-  if (first && !step.held) load_tile<kFirst, true>(rows.at(step.row[0]));
+  if (first && !step.held) load_tile<kFirst, true>(rows.at<kFirst>(step.row[0]));
   load_tile<6, kStreamWeights>(w);
-  if (second) load_tile<kSecond, true>(rows.at(step.row[1]));
+  if (second) load_tile<kSecond, true>(rows.at<kSecond>(step.row[1]));
   load_tile<7, kStreamWeights>(w + 512);
   if (first) {
     multiply_tiles<0, kFirst, 6>();
@@ -206,7 +209,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
                   int plane) {
   const TileProduct& p = call.p;
   alignas(64) float sums[2][kBlock];
-  alignas(64) Bf16 joined[512];
+  alignas(64) Bf16 joined[2 * 512];
   TileRows rows{.plane = nullptr, .joins = p.joins, .joined = joined};
   using Finishes = Finisher<kKind>;
   Finishes finisher(p, call.f, plane, call.target);

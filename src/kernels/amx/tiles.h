@@ -2,8 +2,10 @@
 #pragma once
 
 #include "kernels/amx/vectors.h"
-#ifdef CONVOY_WITHOUT_AMX
+#if defined(CONVOY_ON_AVX2)
 #include "kernels/amx_avx2/tiles.h"
+#elif defined(CONVOY_ON_AVX512)
+#include "kernels/amx_avx512/tiles.h"
 #else
 #include "kernels/tiles.h"
 #endif

@@ -1,11 +1,11 @@
-// 16 floats and 32 numbers of 16 bits at a time. Only for kernels (*_amx.cc), which are built
-// twice: for CPUs with AMX from what follows, and for all others (CONVOY_WITHOUT_AMX) from a file
-// that has the same names.
+// 16 floats and 32 numbers of 16 bits at a time. Only for kernels (*_amx.cc), which are built three
+// times: for CPUs with AMX and for those with AVX512_BF16 alone (CONVOY_ON_AVX512) from what
+// follows, and for all others (CONVOY_ON_AVX2) from a file that has the same names.
 #pragma once
 
 #define CONVOY_INLINE static inline __attribute__((always_inline))
 
-#ifdef CONVOY_WITHOUT_AMX
+#ifdef CONVOY_ON_AVX2
 #include "kernels/amx_avx2/vectors.h"
 #else
 
