@@ -27,6 +27,7 @@ CONVOY_INLINE Numbers narrow(Row r) { return narrow(r.low, r.high); }
 CONVOY_INLINE Row zero_row() { return {zero_floats(), zero_floats()}; }
 CONVOY_INLINE Row same_row(float v) { return {same_floats(v), same_floats(v)}; }
 CONVOY_INLINE Row operator+(Row a, Row b) { return {plus(a.low, b.low), plus(a.high, b.high)}; }
+CONVOY_INLINE Row operator-(Row a, Row b) { return {minus(a.low, b.low), minus(a.high, b.high)}; }
 CONVOY_INLINE Row operator*(Row a, Row b) { return {times(a.low, b.low), times(a.high, b.high)}; }
 CONVOY_INLINE Row fused(Row a, Row b, Row c) {  // a * b + c
   return {fused(a.low, b.low, c.low), fused(a.high, b.high, c.high)};

@@ -29,7 +29,9 @@ struct Finish {
   enum Kind { plain, add, bias, norm_sums, logits, gradient } kind = plain;
   const float* bias_lanes = nullptr;  // [target lanes], for bias and logits
   bool relu = false;                  // with bias
-  double* partial = nullptr;    // norm_sums: [target.partials()][2][target lanes], all written
+  // norm_sums: room for [target.partials()][2][target lanes]; the sums of all, of the numbers and
+  // of their squares, come in front.
+  double* partial = nullptr;
   float* logits_out = nullptr;  // logits: [batch][channels] instead of the target
   // gradient: zero where `value` is not positive (null: kept); sums in `partial` as for norm_sums,
   // of the gradient and of its product with `factor` (null: zero). All in the target's layout.
@@ -81,9 +83,6 @@ struct DenseGradients {
   WeightUpdate* update = nullptr;    // which moves the stored weights instead
 };
 void run_dense_backward(const DenseBackward& dense, const DenseGradients& gradients);
-
-// Adds up norm_sums in place and leaves them in the value's trailer.
-void finish_norm_sums(const Layout& layout, double* partial, Bf16* value);
 
 // Gradients of weights. A window of kernel_height x kernel_width slides over the source (a dense
 // layer's covers all of it).

@@ -1,7 +1,7 @@
 // Tile products with an interleaved finish. A target block (32 rows x 32 channels) is four
 // accumulator tiles; while the tiles of one block are multiplied, the rows of the block before it
 // are finished and stored, so that vector work hides behind tile work. Layouts: product.h.
-#include "kernels/amx/lanes.h"
+#include "kernels/amx/finish.h"
 #include "kernels/amx/product.h"
 #include "kernels/amx/rows.h"
 #include "kernels/amx/tiles.h"
@@ -77,76 +77,22 @@ struct Waiting {
   int row = 32;  // next one to finish
 };
 
-// Finishes rows of one target plane.
 template <Finish::Kind kKind>
-struct Finisher {
-  static constexpr bool kSums = kKind == Finish::norm_sums || kKind == Finish::gradient;
+CONVOY_INLINE void finish_next_row(Finisher<kKind>& finisher, Waiting& w) {
+  const int n = w.row++;
+  finisher.finish(load_row(w.sums + n * 32), w.at[n >> 4] + n * kLanes, w.rows >> n & 1,
+                  w.lot * finisher.layout->lot + n);
+}
 
-  Row bias, floor, sum = zero_row(), products = zero_row();
-  const Layout* layout;
-  int plane;
-  const Finish* how;
-  Bf16* target;
-
-  Finisher(const TileProduct& p, const Finish& f, int which_plane, Bf16* to)
-      : layout(&p.target), plane(which_plane), how(&f), target(to) {
-    if (kKind == Finish::bias || kKind == Finish::logits)
-      bias = load_row(f.bias_lanes + plane * kLanes);
-    floor = same_row(f.relu ? 0.0f : -__builtin_inff());
-  }
-
-  static inline __attribute__((always_inline)) void finish_row(Finisher& self, Waiting& w) {
-    const int n = w.row++;
-    const std::size_t at = w.at[n >> 4] + n * kLanes;
-    Row v = load_row(w.sums + n * 32);
-    if (kKind == Finish::bias) v = keep(lanes_if(w.rows, n), largest(v + self.bias, self.floor));
-    if (kKind == Finish::add) v = v + load_row(self.target + at);
-    if (kKind == Finish::gradient) return finish_gradient(self, at, v);
-    if (kKind == Finish::norm_sums) {
-      self.sum = self.sum + v;
-      self.products = fused(v, v, self.products);
-    }
-    if (kKind == Finish::logits) {
-      if (!((w.rows >> n) & 1)) return;
-      const Layout& l = *self.layout;
-      const int left = l.channels - self.plane * kLanes;
-      const std::uint32_t lanes = first_lanes(left);
-      float* to =
-          self.how->logits_out + std::size_t(w.lot * l.lot + n) * l.channels + self.plane * kLanes;
-      v = v + self.bias;
-      store_row(lanes, to, v);
-      return;
-    }
-    store(self.target + at, narrow(v));
-  }
-
-  static inline __attribute__((always_inline)) void finish_gradient(Finisher& self, std::size_t at,
-                                                                    Row v) {
-    if (self.how->added) v = v + load_row(self.target + at);
-    Numbers g = narrow(v);
-    if (self.how->value) g = keep(positive(load(self.how->value + at)), g);
-    store(self.target + at, g);
-    v = widen(g);
-    self.sum = self.sum + v;
-    if (self.how->factor) self.products = fused(v, load_row(self.how->factor + at), self.products);
-  }
-
-  // Hands over the sums since target block `from`, which lie within one piece; with what an earlier
-  // call left there, unless the piece begins at that block.
-  void hand_over(std::size_t from, double* partial) {
-    const Layout& l = *layout;
-    const int block = int(from % l.blocks), piece = l.piece_of(block);
-    const bool fresh = block == l.piece_begin(piece);
-    double* to = partial + (from / l.blocks * l.pieces + piece) * 2 * l.lanes() + plane * kLanes;
-    alignas(64) double mine[2][kLanes];
-    store_wide(mine[0], sum);
-    store_wide(mine[1], products);
-    for (int which = 0; which < 2; ++which, to += l.lanes())
-      for (int lane = 0; lane < kLanes; ++lane)
-        to[lane] = fresh ? mine[which][lane] : to[lane] + mine[which][lane];
-    sum = products = zero_row();
-  }
-};
+// Hands over a plane's sums since target block `from`, which lie within one piece; with what an
+// earlier call left there, unless the piece begins at that block.
+template <Finish::Kind kKind>
+void hand_over(Finisher<kKind>& finisher, std::size_t from, double* partial) {
+  const Layout& l = *finisher.layout;
+  const int block = int(from % l.blocks), piece = l.piece_of(block);
+  finisher.hand_over(partial + (from / l.blocks * l.pieces + piece) * 2 * l.lanes(),
+                     block == l.piece_begin(piece));
+}
 
 // What a call works on.
 struct Call {
@@ -212,7 +158,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
   alignas(64) Bf16 joined[2 * 512];
   TileRows rows{.plane = nullptr, .joins = p.joins, .joined = joined};
   using Finishes = Finisher<kKind>;
-  Finishes finisher(p, call.f, plane, call.target);
+  Finishes finisher(p.target, call.f, plane, call.target);
   const int in_planes = p.source.planes;
   const Bf16* weights = call.pack + std::size_t(plane) * p.taps * in_planes * kBlock;
   const std::size_t tap_size = std::size_t(in_planes) * kBlock;
@@ -229,7 +175,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
     const auto finish_rows = [&] {
       if (kStreamWeights) prefetch.advance();
       for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
-        Finishes::finish_row(finisher, waiting);
+        finish_next_row(finisher, waiting);
     };
     zero_block();
     for (int r = p.blocks[block].runs; r < p.blocks[block + 1].runs; ++r) {
@@ -263,17 +209,17 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
         }
       }
     }
-    while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
+    while (waiting.row < 32) finish_next_row(finisher, waiting);
     if (Finishes::kSums && block == p.target.piece_begin(p.target.piece_of(block)) && v > first) {
-      finisher.hand_over(summed_from, call.f.partial);
+      hand_over(finisher, summed_from, call.f.partial);
       summed_from = v;
     }
     float* c = sums[v & 1];
     store_block(c);
     waiting = wait_for(p, c, lot, plane, p.blocks[block]);
   }
-  while (waiting.row < 32) Finishes::finish_row(finisher, waiting);
-  if (Finishes::kSums) finisher.hand_over(summed_from, call.f.partial);
+  while (waiting.row < 32) finish_next_row(finisher, waiting);
+  if (Finishes::kSums) hand_over(finisher, summed_from, call.f.partial);
 }
 
 // Target blocks whose source rows stay in the second-level cache while every target plane passes
@@ -363,19 +309,14 @@ void run_product(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf1
     case Finish::bias:
       return product_of_size<Finish::bias>(call);
     case Finish::norm_sums:
-      return product_of_size<Finish::norm_sums>(call);
+      product_of_size<Finish::norm_sums>(call);
+      return add_partials(p.target, 2 * p.target.lanes(), f.partial);
     case Finish::logits:
       return product_of_size<Finish::logits>(call);
     case Finish::gradient:
-      return product_of_size<Finish::gradient>(call);
+      product_of_size<Finish::gradient>(call);
+      return add_partials(p.target, 2 * p.target.lanes(), f.partial);
   }
-}
-
-void finish_norm_sums(const Layout& l, double* partial, Bf16* value) {
-  add_partials(l, 2 * l.lanes(), partial);
-  NormSums* trailer = l.trailer(value);
-  trailer->valid = 1;
-  for (int i = 0; i < 2 * l.lanes(); ++i) trailer->sum()[i] = partial[i];
 }
 
 }  // namespace convoy::amx

@@ -9,6 +9,7 @@
 #include "kernels/amx/product.h"
 #include "kernels/amx/product_weights.h"
 #include "kernels/amx/rows.h"
+#include "kernels/amx/winograd.h"
 #include "kernels/parallel.h"
 
 namespace convoy::amx {
@@ -64,6 +65,13 @@ Slide slide_of(const OpSpec& spec, const ProductForm& form) {
           .padding = c.padding};
 }
 
+// Whether the layer is one that Winograd's algorithm carries out, and sooner.
+bool takes_winograd(const OpSpec& spec, const ProductForm& form, const WinogradProduct& product) {
+  if (form.dense || form.columns || form.groups > 1 || spec.last) return false;
+  const auto& c = std::get<Convolution>(spec.layer);
+  return c.kernel == 3 && c.stride == 1 && winograd_pays(product);
+}
+
 class ProductOp : public Op {
  public:
   explicit ProductOp(const OpSpec& spec)
@@ -90,6 +98,7 @@ class ProductOp : public Op {
       column_plan_ =
           ColumnPlan({.batch = spec.batch, .channels = form_.in, .window = window_of(spec)});
     }
+    bind_winograd();
     forward_plan_ = plan_tiles(windows, target_.lot);
     forward_ = product_of(source_, target_, forward_plan_);
     if (spec.training) bind_backward(windows);
@@ -111,6 +120,11 @@ class ProductOp : public Op {
     if (one_use_) {
       if (finish.kind == Finish::norm_sums) finish.kind = Finish::plain;
       run_dense_forward(forward_, source, spec_.weight, value(args.output), finish);
+    } else if (by_winograd_) {
+      float* weights = floats(args.scratch + pack_at_);
+      make_winograd_weights(form_.shape, spec_.weight, false, weights);
+      run_winograd(winograd_, source, weights, value(args.output), finish,
+                   floats(args.scratch + turned_at_));
     } else {
       Bf16* pack = value(args.scratch + pack_at_);
       pack_forward(form_.shape, spec_.weight, pack);
@@ -118,8 +132,11 @@ class ProductOp : public Op {
     }
     if (plain_logits_) return;
     leave_no_sums(target_, args.output);
-    if (finish.kind == Finish::norm_sums)
-      finish_norm_sums(target_, finish.partial, value(args.output));
+    if (finish.kind == Finish::norm_sums) {
+      NormSums* trailer = target_.trailer(value(args.output));
+      trailer->valid = 1;
+      std::copy_n(finish.partial, 2 * target_.lanes(), trailer->sum());
+    }
   }
 
   void backward(const BackwardArgs& args) override {
@@ -152,15 +169,23 @@ class ProductOp : public Op {
            .weight_gradient = spec_.weight_gradient,
            .update = args.update});
     }
-    Bf16* pack = value(args.scratch + pack_at_);
-    if (wanted) pack_backward(form_.shape, spec_.weight, pack);  // before they move
+    std::byte* pack = args.scratch + pack_at_;
+    if (wanted && by_winograd_)  // before they move
+      make_winograd_weights(form_.shape, spec_.weight, true, floats(pack));
+    else if (wanted)
+      pack_backward(form_.shape, spec_.weight, value(pack));
     if (image_columns()) use_columns(source, nullptr);
     const double start = args.times ? now_s() : 0;
-    run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
-                       {.sums = args.update ? reinterpret_cast<float*>(args.scratch + moving_at_)
-                                            : spec_.weight_gradient,
-                        .update = args.update,
-                        .stored = spec_.weight});
+    const WeightGradient weight_gradient{
+        .sums = args.update ? floats(args.scratch + moving_at_) : spec_.weight_gradient,
+        .update = args.update,
+        .stored = spec_.weight};
+    if (by_winograd_)
+      run_winograd_gradient(winograd_, source, gradient, floats(args.scratch + turned_at_),
+                            weight_gradient);
+    else
+      run_weight_product(weights_, source, gradient, value(args.scratch + turned_at_),
+                         weight_gradient);
     if (!args.update) clear_between_groups(form_, spec_.weight_gradient);
     const double middle = args.times ? now_s() : 0;
     if (args.times) args.times->weights_s += middle - start;
@@ -173,12 +198,30 @@ class ProductOp : public Op {
       finish.value = args.take->relu ? source : nullptr;
       finish.factor = args.take->factor ? value(args.take->factor) : nullptr;
     }
-    run_product(backward_, gradient, pack, value(args.input_gradients[0]), finish);
-    if (args.take) add_partials(source_, 2 * source_.lanes(), finish.partial);
+    if (by_winograd_)
+      run_winograd(winograd_backward(winograd_), gradient, floats(pack),
+                   value(args.input_gradients[0]), finish, floats(args.scratch + turned_at_));
+    else
+      run_product(backward_, gradient, value(pack), value(args.input_gradients[0]), finish);
     if (args.times) args.times->data_s += now_s() - middle;
   }
 
  private:
+  static float* floats(std::byte* p) { return reinterpret_cast<float*>(p); }
+
+  void bind_winograd() {
+    const Shape in = spec_.inputs[0], out = spec_.output;
+    winograd_ = {.source = source_,
+                 .target = target_,
+                 .height = in.height,
+                 .width = in.width,
+                 .out_height = out.height,
+                 .out_width = out.width,
+                 .slots = slots_};
+    if (const auto* c = std::get_if<Convolution>(&spec_.layer)) winograd_.before = c->padding;
+    by_winograd_ = takes_winograd(spec_, form_, winograd_);
+  }
+
   TileProduct product_of(const Layout& source, const Layout& target, const TilePlan& plan) const {
     return {.source = source,
             .target = target,
@@ -191,7 +234,7 @@ class ProductOp : public Op {
   }
 
   void bind_backward(const Windows& windows) {
-    if (one_use_) return;
+    if (one_use_ || by_winograd_) return;
     if (spec_.wants_input_gradient && !form_.columns) {
       backward_plan_ = plan_tiles(inverse(windows), target_.lot);
       backward_ = product_of(target_, source_, backward_plan_);
@@ -202,7 +245,10 @@ class ProductOp : public Op {
   void plan_memory() {
     Cutter scratch;
     const bool moves_weight = form_.groups == 1;  // zeros between groups are not to move
-    if (!one_use_) pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
+    if (by_winograd_)
+      pack_at_ = scratch.take(winograd_weights_size(form_.shape) * sizeof(float));
+    else if (!one_use_)
+      pack_at_ = scratch.take(form_.shape.size() * sizeof(Bf16));
     partial_at_ =
         scratch.take(std::size_t(target_.partials()) * 2 * target_.lanes() * sizeof(double));
     const std::size_t imported = image_columns() ? column_plan_.padded_bytes()
@@ -211,9 +257,12 @@ class ProductOp : public Op {
     if (!spec_.training) imported_at_ = scratch.take(imported);
     if (image_columns())
       column_buffers_at_ = scratch.take(column_buffer_size(forward_) * sizeof(Bf16));
+    if (by_winograd_) turned_at_ = scratch.take(winograd_floats() * sizeof(float));
     if (spec_.training) {
-      const std::size_t turned = one_use_ ? dense_turned_size(target_) : weights_.turned_size();
-      turned_at_ = scratch.take(turned * sizeof(Bf16));
+      const std::size_t turned = one_use_       ? dense_turned_size(target_)
+                                 : by_winograd_ ? 0
+                                                : weights_.turned_size();
+      if (!by_winograd_) turned_at_ = scratch.take(turned * sizeof(Bf16));
       if (moves_weight && !one_use_) moving_at_ = scratch.take(form_.shape.size() * sizeof(float));
       if (plain_logits_) gradient_at_ = scratch.take(target_.bytes());
     }
@@ -227,6 +276,13 @@ class ProductOp : public Op {
                .sums_behind_relu = relu_,
                .saved_bytes = spec_.training ? imported : 0,
                .scratch_bytes = scratch.size()};
+  }
+
+  std::size_t winograd_floats() const {
+    const std::size_t forward = winograd_scratch_size(winograd_);
+    if (!spec_.training) return forward;
+    return std::max({forward, winograd_scratch_size(winograd_backward(winograd_)),
+                     winograd_gradient_scratch_size(winograd_)});
   }
 
   bool image_columns() const { return form_.columns && !form_.dense; }
@@ -263,6 +319,8 @@ class ProductOp : public Op {
   ColumnPlan column_plan_;
   Columns columns_;
   TileProduct forward_, backward_;
+  WinogradProduct winograd_;
+  bool by_winograd_ = false;
   WeightProduct weights_;
   std::size_t pack_at_ = 0, partial_at_ = 0, imported_at_ = 0, column_buffers_at_ = 0,
               turned_at_ = 0, moving_at_ = 0, gradient_at_ = 0;

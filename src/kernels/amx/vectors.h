@@ -18,8 +18,9 @@
 
 namespace convoy::amx {
 
-using Floats = __m512;    // 16
-using Numbers = __m512i;  // 32 of 16 bits, mostly bf16
+using Floats = __m512;          // 16
+using Numbers = __m512i;        // 32 of 16 bits, mostly bf16
+constexpr int kRegisters = 32;  // that hold one of either
 
 CONVOY_INLINE Floats zero_floats() { return _mm512_setzero_ps(); }
 CONVOY_INLINE Floats same_floats(float v) { return _mm512_set1_ps(v); }
@@ -37,6 +38,7 @@ CONVOY_INLINE void store_doubles(double* p, Floats v) {
   _mm512_storeu_pd(p + 8, _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
 }
 CONVOY_INLINE Floats plus(Floats a, Floats b) { return _mm512_add_ps(a, b); }
+CONVOY_INLINE Floats minus(Floats a, Floats b) { return _mm512_sub_ps(a, b); }
 CONVOY_INLINE Floats times(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
 CONVOY_INLINE Floats fused(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
 CONVOY_INLINE Floats largest(Floats a, Floats b) { return _mm512_max_ps(a, b); }

@@ -14,6 +14,8 @@ struct Numbers {
   __m256i low, high;
 };
 
+constexpr int kRegisters = 8;  // pairs of registers
+
 // All bits of lane l where bit l of `lanes` is set.
 CONVOY_INLINE __m256i spread_words(std::uint32_t lanes) {
   const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
@@ -59,6 +61,9 @@ CONVOY_INLINE void store_doubles(double* p, Floats v) {
 }
 CONVOY_INLINE Floats plus(Floats a, Floats b) {
   return {_mm256_add_ps(a.low, b.low), _mm256_add_ps(a.high, b.high)};
+}
+CONVOY_INLINE Floats minus(Floats a, Floats b) {
+  return {_mm256_sub_ps(a.low, b.low), _mm256_sub_ps(a.high, b.high)};
 }
 CONVOY_INLINE Floats times(Floats a, Floats b) {
   return {_mm256_mul_ps(a.low, b.low), _mm256_mul_ps(a.high, b.high)};
