@@ -62,9 +62,10 @@ CONVOY_INLINE void weight_block(const Bf16* channels, const Bf16* outputs, float
     load_tile<4, false>(channels + half * 512);
     for (int part = 0; part < 2; ++part) {
       load_tile<5, false>(outputs + part * 512);
-      zero_tile<6>();
+      float* there = sums + half * 512 + part * 16;
+      begin_sums<6>(there, true);
       multiply_tiles<6, 4, 5>();
-      store_tile<6>(sums + half * 512 + part * 16);
+      end_sums<6>(there);
     }
   }
 }
@@ -84,14 +85,14 @@ void dense_backward_row(const DenseBackward& d, const DenseGradients& g, std::si
                         const Interleave& interleave, bool past_cache) {
   alignas(64) static const Bf16 kZeros[8 * kLanes] = {};
   alignas(64) Bf16 channels[kBlock], block[kBlock], weights[kBlock];
-  alignas(64) float sums[kBlock];
+  alignas(64) float sums[kBlock], moving[kBlock];
   const int out_planes = d.target.planes, lot = d.source.lot;
   const std::size_t tap = at / d.source.planes, in = at % d.source.planes;
   const Bf16* rows = g.source + in * d.source.plane_size() + tap * lot * kLanes;
   const Bf16* parts[4];
   for (int i = 0; i < 4; ++i) parts[i] = i * 8 < lot ? rows + i * 8 * kLanes : kZeros;
   turn_rows(interleave, parts, channels);
-  zero_block();
+  begin_block(sums, true);
   for (int out = 0; out < out_planes; ++out) {
     const std::size_t offset = (at * out_planes + out) * kBlock;
     if (g.source_gradient) {
@@ -102,15 +103,15 @@ void dense_backward_row(const DenseBackward& d, const DenseGradients& g, std::si
     }
     float* to = g.weight_gradient + offset;
     const bool direct = !g.update && !past_cache;
-    weight_block(channels, g.turned + std::size_t(out) * kBlock, direct ? to : sums);
+    weight_block(channels, g.turned + std::size_t(out) * kBlock, direct ? to : moving);
     if (g.update) {
-      g.update->apply(g.stored + offset, sums);
+      g.update->apply(g.stored + offset, moving);
     } else if (past_cache) {
-      for (int i = 0; i < kBlock; i += 16) stream_floats(to + i, load_floats(sums + i));
+      for (int i = 0; i < kBlock; i += 16) stream_floats(to + i, load_floats(moving + i));
     }
   }
   if (!g.source_gradient) return;
-  store_block(sums);
+  end_block(sums);
   store_source_gradient(d, sums, tap, g.source_gradient + in * d.source.plane_size());
 }
 
@@ -128,7 +129,7 @@ void run_dense_forward(const TileProduct& p, const Bf16* source, const float* st
     alignas(64) float sums[kBlock];
     for (int plane = int(share(out_planes, thread, team));
          plane < int(share(out_planes, thread + 1, team)); ++plane) {
-      zero_block();
+      begin_block(sums, true);
       const float* from = stored + std::size_t(plane) * kBlock;
       for (std::size_t step = 0; step < steps; ++step, from += stride) {
         const std::size_t tap = step / in_planes, in = step % in_planes;
@@ -142,7 +143,7 @@ void run_dense_forward(const TileProduct& p, const Bf16* source, const float* st
         interleave_rows(interleave, block, weights);
         multiply(a, weights, lot == 32);
       }
-      store_block(sums);
+      end_block(sums);
       finish_target(p.target, plane, sums, f, target);
     }
     release_tiles();

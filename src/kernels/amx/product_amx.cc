@@ -177,7 +177,8 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
       for (int r = 0; r < rows_per_product && waiting.row < 32; ++r)
         finish_next_row(finisher, waiting);
     };
-    zero_block();
+    float* c = sums[v & 1];
+    begin_block(c, true);
     for (int r = p.blocks[block].runs; r < p.blocks[block + 1].runs; ++r) {
       const TileStep* const begin = p.steps + p.runs[r].steps;
       const TileStep* const end = p.steps + p.runs[r + 1].steps;
@@ -214,8 +215,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
       hand_over(finisher, summed_from, call.f.partial);
       summed_from = v;
     }
-    float* c = sums[v & 1];
-    store_block(c);
+    end_block(c);
     waiting = wait_for(p, c, lot, plane, p.blocks[block]);
   }
   while (waiting.row < 32) finish_next_row(finisher, waiting);

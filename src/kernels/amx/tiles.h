@@ -12,24 +12,32 @@
 
 namespace convoy::amx {
 
-// The sums of a block: rows 0 to 15 x channels 0 to 15, x 16 to 31, rows 16 to 31 x 0 to 15, ...
-CONVOY_INLINE void zero_block() {
-  zero_tile<0>();
-  zero_tile<1>();
-  zero_tile<2>();
-  zero_tile<3>();
+#if !defined(CONVOY_ON_AVX2) && !defined(CONVOY_ON_AVX512)
+// A tile of sums, [16][16] of rows that begin 32 numbers apart: begins with zeros (`fresh`) or with
+// what is there, and is there in the end. In between, what is there belongs to the tile.
+template <int kTile>
+CONVOY_INLINE void begin_sums(float* there, bool fresh) {
+  fresh ? zero_tile<kTile>() : load_sums<kTile>(there);
 }
-CONVOY_INLINE void load_block(const float* c) {
-  load_sums<0>(c);
-  load_sums<1>(c + 16);
-  load_sums<2>(c + 512);
-  load_sums<3>(c + 528);
+template <int kTile>
+CONVOY_INLINE void end_sums(float* there) {
+  store_tile<kTile>(there);
 }
-CONVOY_INLINE void store_block(float* c) {
-  store_tile<0>(c);
-  store_tile<1>(c + 16);
-  store_tile<2>(c + 512);
-  store_tile<3>(c + 528);
+#endif
+
+// The sums of a block, tiles 0 to 3: rows 0 to 15 x channels 0 to 15, x 16 to 31, rows 16 to 31 x 0
+// to 15, ...
+CONVOY_INLINE void begin_block(float* there, bool fresh) {
+  begin_sums<0>(there, fresh);
+  begin_sums<1>(there + 16, fresh);
+  begin_sums<2>(there + 512, fresh);
+  begin_sums<3>(there + 528, fresh);
+}
+CONVOY_INLINE void end_block(float* there) {
+  end_sums<0>(there);
+  end_sums<1>(there + 16);
+  end_sums<2>(there + 512);
+  end_sums<3>(there + 528);
 }
 
 }  // namespace convoy::amx

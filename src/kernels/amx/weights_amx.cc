@@ -79,21 +79,15 @@ CONVOY_INLINE void multiply_three(const WeightProduct& p, const Slab& slab, cons
 }
 
 // The sums of three taps, `pitch` numbers apart.
-CONVOY_INLINE void start_three(const float* c, std::size_t pitch, bool fresh) {
-  if (fresh) {
-    zero_tile<0>();
-    zero_tile<1>();
-    zero_tile<2>();
-  } else {
-    load_sums<0>(c);
-    load_sums<1>(c + pitch);
-    load_sums<2>(c + 2 * pitch);
-  }
+CONVOY_INLINE void begin_three(float* c, std::size_t pitch, bool fresh) {
+  begin_sums<0>(c, fresh);
+  begin_sums<1>(c + pitch, fresh);
+  begin_sums<2>(c + 2 * pitch, fresh);
 }
-CONVOY_INLINE void store_three(float* c, std::size_t pitch) {
-  store_tile<0>(c);
-  store_tile<1>(c + pitch);
-  store_tile<2>(c + 2 * pitch);
+CONVOY_INLINE void end_three(float* c, std::size_t pitch) {
+  end_sums<0>(c);
+  end_sums<1>(c + pitch);
+  end_sums<2>(c + 2 * pitch);
 }
 
 // All taps of one pair of planes.
@@ -102,9 +96,9 @@ void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, i
   const std::size_t pitch = std::size_t(p.shape.in_planes) * p.shape.out_planes * kBlock;
   if (p.slide.kernel_width != 3 || p.step_advance() != 1) {
     for (int tap = 0; tap < p.shape.taps; ++tap) {
-      fresh ? zero_block() : load_block(sums + tap * pitch);
+      begin_block(sums + tap * pitch, fresh);
       multiply_tap(p, slab, cell, in, tap, ys);
-      store_block(sums + tap * pitch);
+      end_block(sums + tap * pitch);
     }
     return;
   }
@@ -112,9 +106,9 @@ void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, i
     for (int ky = 0; ky < p.slide.kernel_height; ++ky) {
       for (int half = 0; half < 2; ++half) {
         float* c = sums + 3 * ky * pitch + half * 512 + right * 16;
-        start_three(c, pitch, fresh);
+        begin_three(c, pitch, fresh);
         multiply_three(p, slab, cell, in, ky, half, ys + right * 512);
-        store_three(c, pitch);
+        end_three(c, pitch);
       }
     }
   }

@@ -8,20 +8,20 @@
 
 namespace convoy::amx {
 
-// As factors: numbers 2k and 2k + 1 of each row, widened when they are loaded. As sums: `even`.
+// A factor: numbers 2k and 2k + 1 of each row, widened when they are loaded.
 struct Tile {
   float even[16][16];
   float odd[16][16];
 };
 alignas(64) static thread_local Tile t_tiles[8];
+// Sums are where they lie.
+struct Sums {
+  float* rows;  // 16 of 16, 32 numbers apart
+};
+static thread_local Sums t_sums[8];
 
 static inline void configure_full_tiles() {}
 static inline void release_tiles() {}
-
-template <int kTile>
-CONVOY_INLINE void zero_tile() {
-  __builtin_memset(t_tiles[kTile].even, 0, sizeof t_tiles[kTile].even);
-}
 
 static void widen_tile(const void* rows, Tile& tile) {
   const auto* from = static_cast<const __m256i*>(rows);
@@ -40,17 +40,13 @@ CONVOY_INLINE void load_tile(const void* rows) {
 }
 
 template <int kTile>
-CONVOY_INLINE void load_sums(const float* from) {
-  for (int r = 0; r < 16; ++r, from += 32)
-    for (int c = 0; c < 16; c += 8)
-      _mm256_store_ps(t_tiles[kTile].even[r] + c, _mm256_loadu_ps(from + c));
+CONVOY_INLINE void begin_sums(float* there, bool fresh) {
+  t_sums[kTile].rows = there;
+  for (int r = 0; fresh && r < 16; ++r)
+    for (int c = 0; c < 16; c += 8) _mm256_storeu_ps(there + r * 32 + c, _mm256_setzero_ps());
 }
 template <int kTile>
-CONVOY_INLINE void store_tile(float* to) {
-  for (int r = 0; r < 16; ++r, to += 32)
-    for (int c = 0; c < 16; c += 8)
-      _mm256_storeu_ps(to + c, _mm256_load_ps(t_tiles[kTile].even[r] + c));
-}
+CONVOY_INLINE void end_sums(float*) {}
 
 // The product of two 16 x 16 matrices, four rows of it: eight sums, as many as a CPU must have
 // under way, and six loads for eight products.
@@ -69,22 +65,22 @@ CONVOY_INLINE FourRows multiply_rows(const float (*left)[16], const float (*righ
   }
   return sum;
 }
-static void add_product(Tile& sum, const Tile& left, const Tile& right) {
+static void add_product(Sums sum, const Tile& left, const Tile& right) {
   for (int m = 0; m < 16; m += 4) {
     const FourRows even = multiply_rows(left.even + m, right.even);
     const FourRows odd = multiply_rows(left.odd + m, right.odd);
     for (int r = 0; r < 4; ++r) {
       for (int half = 0; half < 2; ++half) {
-        float* to = sum.even[m + r] + half * 8;
+        float* to = sum.rows + (m + r) * 32 + half * 8;
         const __m256 both = _mm256_add_ps(even.row[r][half], odd.row[r][half]);
-        _mm256_store_ps(to, _mm256_add_ps(_mm256_load_ps(to), both));
+        _mm256_storeu_ps(to, _mm256_add_ps(_mm256_loadu_ps(to), both));
       }
     }
   }
 }
 template <int kSum, int kLeft, int kRight>
 CONVOY_INLINE void multiply_tiles() {
-  add_product(t_tiles[kSum], t_tiles[kLeft], t_tiles[kRight]);
+  add_product(t_sums[kSum], t_tiles[kLeft], t_tiles[kRight]);
 }
 
 }  // namespace convoy::amx
