@@ -285,11 +285,16 @@ void product_of_kind(const Call& call) {
   });
 }
 
+// Only tiles of the CPU are loaded in two ways: others need no code for both.
 template <Finish::Kind kKind>
 void product_of_size(const Call& call) {
+#if defined(CONVOY_ON_AVX2) || defined(CONVOY_ON_AVX512)
+  product_of_kind<kKind, true>(call);
+#else
   const bool fits =
       std::size_t(call.p.taps) * call.p.source.planes * kBlock * sizeof(Bf16) <= 40 << 10;
   fits ? product_of_kind<kKind, false>(call) : product_of_kind<kKind, true>(call);
+#endif
 }
 
 }  // namespace
