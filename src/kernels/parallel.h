@@ -27,6 +27,14 @@ void parallel(Body&& body) {
   body(omp_get_thread_num(), omp_get_num_threads());
 }
 
+// The same on at most `most` threads.
+template <typename Body>
+void parallel(int most, Body&& body) {
+  const int wanted = std::min(threads(), most);
+#pragma omp parallel num_threads(wanted)
+  body(omp_get_thread_num(), omp_get_num_threads());
+}
+
 // Cuts [0, count) into one contiguous range per thread: body(begin, end). Ranges are multiples of
 // `grain` but the last. Small work (count <= grain) stays on the calling thread.
 template <typename Body>

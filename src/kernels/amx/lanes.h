@@ -19,6 +19,10 @@ CONVOY_INLINE Row load_row(const float* p) { return {load_floats(p), load_floats
 CONVOY_INLINE Row load_row(std::uint32_t lanes, const float* p) {  // others are zero
   return {load_floats(lanes, p), load_floats(lanes >> 16, p + 16)};
 }
+CONVOY_INLINE void store_row(float* p, Row r) {
+  store_floats(p, r.low);
+  store_floats(p + 16, r.high);
+}
 CONVOY_INLINE void store_row(std::uint32_t lanes, float* p, Row r) {
   store_floats(lanes, p, r.low);
   store_floats(lanes >> 16, p + 16, r.high);

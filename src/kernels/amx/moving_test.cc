@@ -142,7 +142,8 @@ std::vector<OpSpec> cases() {
           convolution(8, 256, 14, 100, narrow),
           convolution(16, 300, 28, 130, narrow),  // several slabs
           convolution(9, 96, 7, 120, wide),
-          convolution(40, 32, 12, 33, wide),  // few planes: sums of parts
+          convolution(40, 32, 12, 33, wide),
+          convolution(40, 20, 12, 33, wide),  // few planes: sums of parts
           convolution(33, 64, 9, 96, far),
           first(convolution(20, 3, 16, 40, wide))};
 }

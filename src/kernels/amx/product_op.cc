@@ -65,11 +65,25 @@ Slide slide_of(const OpSpec& spec, const ProductForm& form) {
           .padding = c.padding};
 }
 
+WinogradProduct winograd_of(const OpSpec& spec, const Convolution& c, int batch) {
+  const Shape in = spec.inputs[0], out = spec.output;
+  return {.source = layout_of(in, batch),
+          .target = layout_of(out, batch),
+          .height = in.height,
+          .width = in.width,
+          .out_height = out.height,
+          .out_width = out.width,
+          .before = c.padding,
+          .slots = threads()};
+}
+
 // Whether the layer is one that Winograd's algorithm carries out, and sooner.
-bool takes_winograd(const OpSpec& spec, const ProductForm& form, const WinogradProduct& product) {
+bool takes_winograd(const OpSpec& spec, const ProductForm& form) {
   if (form.dense || form.columns || form.groups > 1 || spec.last) return false;
   const auto& c = std::get<Convolution>(spec.layer);
-  return c.kernel == 3 && c.stride == 1 && winograd_pays(product);
+  // For all batches alike, the last of an epoch too.
+  const int batch = spec.tuning_batch > 0 ? spec.tuning_batch : spec.batch;
+  return c.kernel == 3 && c.stride == 1 && winograd_pays(winograd_of(spec, c, batch));
 }
 
 class ProductOp : public Op {
@@ -98,7 +112,8 @@ class ProductOp : public Op {
       column_plan_ =
           ColumnPlan({.batch = spec.batch, .channels = form_.in, .window = window_of(spec)});
     }
-    bind_winograd();
+    by_winograd_ = takes_winograd(spec, form_);
+    if (by_winograd_) winograd_ = winograd_of(spec, std::get<Convolution>(spec.layer), spec.batch);
     forward_plan_ = plan_tiles(windows, target_.lot);
     forward_ = product_of(source_, target_, forward_plan_);
     if (spec.training) bind_backward(windows);
@@ -208,19 +223,6 @@ class ProductOp : public Op {
 
  private:
   static float* floats(std::byte* p) { return reinterpret_cast<float*>(p); }
-
-  void bind_winograd() {
-    const Shape in = spec_.inputs[0], out = spec_.output;
-    winograd_ = {.source = source_,
-                 .target = target_,
-                 .height = in.height,
-                 .width = in.width,
-                 .out_height = out.height,
-                 .out_width = out.width,
-                 .slots = slots_};
-    if (const auto* c = std::get_if<Convolution>(&spec_.layer)) winograd_.before = c->padding;
-    by_winograd_ = takes_winograd(spec_, form_, winograd_);
-  }
 
   TileProduct product_of(const Layout& source, const Layout& target, const TilePlan& plan) const {
     return {.source = source,

@@ -20,7 +20,7 @@ std::size_t slot_size(const WinogradProduct& p) {
 
 void round_block(const float* from, float* to) {
   for (int r = 0; r < 32; ++r)
-    store_row(~0u, to + r * kLanes, widen(narrow(load_row(from + r * kLanes))));
+    store_row(to + r * kLanes, widen(narrow(load_row(from + r * kLanes))));
 }
 
 // [32][32] transposed.
@@ -170,8 +170,7 @@ void make_winograd_weights(const WeightShape& s, const float* stored, bool backw
             float* row = to + w.at(outer, inner * kLanes + channel);
             for (int i = 0; i < kSide; ++i) {
               winograd::transform_weights<RowVector, 3>(half + i * 3, 1, points, 1);
-              for (int j = 0; j < kSide; ++j)
-                store_row(~0u, row + (i * kSide + j) * w.point, points[j]);
+              for (int j = 0; j < kSide; ++j) store_row(row + (i * kSide + j) * w.point, points[j]);
             }
           }
         }
@@ -186,8 +185,9 @@ void run_winograd(const WinogradProduct& p, const Bf16* source, const float* wei
                   const Finish& f, float* scratch) {
   switch (f.kind) {
     case Finish::plain:
-    case Finish::logits:
       return run_kind<Finish::plain>(p, source, weights, target, f, scratch);
+    case Finish::logits:
+      __builtin_trap();  // of dense layers only
     case Finish::add:
       return run_kind<Finish::add>(p, source, weights, target, f, scratch);
     case Finish::bias:

@@ -99,7 +99,7 @@ CONVOY_INLINE void row_to_points(const Bf16* from, const std::ptrdiff_t* at, std
     Row line[kSide];
     kTransform(half + i * kFrom, 1, line, 1);
 #pragma GCC unroll 6
-    for (int j = 0; j < kSide; ++j) store_row(~0u, to + (i * kSide + j) * point, line[j]);
+    for (int j = 0; j < kSide; ++j) store_row(to + (i * kSide + j) * point, line[j]);
   }
 }
 

@@ -266,6 +266,34 @@ TEST(AmxWinogradThreads, NoBitDependsOnTheirNumber) {
   set_threads(1);
 }
 
+// An image's outputs do not depend on the batch it falls into, as the last of an epoch is smaller.
+TEST(AmxWinogradChoice, IsTheSameForSmallerBatches) {
+  if (!is_usable()) return;
+  constexpr int kLarge = 128, kSmall = 8;
+  const Shape shape{512, 4, 4};
+  Rng rng(5, Purpose::test);
+  const std::vector<float> images = random_plain(rng, shape.count() * kLarge);
+  const std::vector<float> weight = random_plain(rng, std::size_t(512) * 512 * 9);
+  const auto outputs = [&](int batch) {
+    OpTrial t;
+    t.spec = {.layer = Convolution{.channels = 512, .kernel = 3, .padding = 1, .bias = false},
+              .name = "conv",
+              .inputs = {shape},
+              .output = shape,
+              .batch = batch,
+              .training = false};
+    t.spec.tuning_batch = kLarge;
+    t.inputs = {{images.begin(), images.begin() + std::ptrdiff_t(shape.count() * batch)}};
+    t.weight = weight;
+    t.run();
+    return t.output;
+  };
+  std::vector<float> large = outputs(kLarge);
+  const std::vector<float> small = outputs(kSmall);
+  large.resize(small.size());
+  EXPECT_EQ(large, small);
+}
+
 TEST(AmxWinogradChoice, IsMadeByCounting) {
   const auto product = [](int channels, int side, int batch) {
     const Layout l = make_layout(batch, channels, side * side);

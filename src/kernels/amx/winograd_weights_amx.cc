@@ -34,7 +34,7 @@ void store_gradient(const WinogradProduct& p, const PointWeights& w, const float
         for (int i = 0; i < 3; ++i) {
           winograd::transform_weight_products<RowVector, 3>(half + i * kSide, 1, taps, 1);
           for (int j = 0; j < 3; ++j)
-            store_row(~0u, to + (i * 3 + j) * pitch + channel * kLanes, taps[j]);
+            store_row(to + (i * 3 + j) * pitch + channel * kLanes, taps[j]);
         }
       }
       if (!g.update) continue;

@@ -222,7 +222,8 @@ winograd::Size winograd_size(const Convolution& layer, const OpSpec& spec) {
     shape.channels = (shape.channels + block() - 1) / block() * block();
     return shape;
   };
-  return {spec.batch, padded(spec.inputs[0]), padded(spec.output), layer.kernel, layer.padding};
+  return {spec.batch,   padded(spec.inputs[0]), padded(spec.output),
+          layer.kernel, layer.padding,          threads()};
 }
 
 bool allows_winograd(const Convolution& layer, const OpSpec& spec) {

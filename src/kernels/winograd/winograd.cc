@@ -229,13 +229,14 @@ struct Convolving {
   int batch;
   Shape from, to;
   int padding;
+  int threads;
 
   int tiles() const { return tiles_of_values(from.channels, to.channels); }
   WeightTable weights() const { return {from.channels, to.channels}; }
   ValueTable source() const { return {tiles(), from.channels}; }
   ValueTable target() const { return {tiles(), to.channels}; }
   std::size_t scratch_floats() const {
-    return weights().floats() + threads() * (source().floats() + target().floats());
+    return weights().floats() + threads * (source().floats() + target().floats());
   }
 
   // `scratch` begins with the weights at their points.
@@ -244,7 +245,7 @@ struct Convolving {
     const Tiles all(kTile, batch, to);
     const WeightTable w = weights();
     const ValueTable s = source(), t = target();
-    parallel([&](int thread, int team) {
+    parallel(threads, [&](int thread, int team) {
       const int groups = (all.count + kRows - 1) / kRows;
       const int first = groups * thread / team * kRows;
       const int last = std::min(all.count, groups * (thread + 1) / team * kRows);
@@ -271,11 +272,11 @@ struct Convolving {
 };
 
 Convolving forwards(const Size& size) {
-  return {size.batch, size.source, size.target, size.padding};
+  return {size.batch, size.source, size.target, size.padding, size.threads};
 }
 
 Convolving backwards(const Size& size) {
-  return {size.batch, size.target, size.source, size.kernel - 1 - size.padding};
+  return {size.batch, size.target, size.source, size.kernel - 1 - size.padding, size.threads};
 }
 
 struct GradientTables {
@@ -291,21 +292,19 @@ struct GradientTables {
   std::size_t floats() const { return weights.floats() + source.floats() + target.floats(); }
 };
 
-// One number for each channel of the target, behind all else in scratch.
-std::size_t tables_floats(const Size& size) {
-  return std::max({forwards(size).scratch_floats(), backwards(size).scratch_floats(),
-                   GradientTables(size).floats()});
-}
-double* channel_numbers(const Size& size, std::byte* scratch) {
-  return reinterpret_cast<double*>(scratch + tables_floats(size) * sizeof(float));
+// Scratch: one number for each channel of the target, then tables.
+double* channel_numbers(std::byte* scratch) { return reinterpret_cast<double*>(scratch); }
+std::size_t channel_bytes(const Size& size) { return size.target.channels * sizeof(double); }
+float* tables_in(const Size& size, std::byte* scratch) {
+  return reinterpret_cast<float*>(scratch + channel_bytes(size));
 }
 
 template <int kTap>
 void run_forward(const Size& size, const float* source, const float* weights,
                  std::span<const float> bias, bool relu, float* target, std::byte* scratch) {
   const Convolving convolving = forwards(size);
-  auto* memory = reinterpret_cast<float*>(scratch);
-  auto* all_biases = reinterpret_cast<float*>(channel_numbers(size, scratch));
+  float* memory = tables_in(size, scratch);
+  auto* all_biases = reinterpret_cast<float*>(channel_numbers(scratch));
   std::fill(std::copy(bias.begin(), bias.end(), all_biases), all_biases + size.target.channels,
             0.0f);
   transform_all_weights<kTap>(size, weights, false, convolving.weights(), memory);
@@ -316,7 +315,7 @@ template <int kTap>
 void run_backward_data(const Size& size, const float* weights, const float* target_gradient,
                        float* source_gradient, std::byte* scratch) {
   const Convolving convolving = backwards(size);
-  auto* memory = reinterpret_cast<float*>(scratch);
+  float* memory = tables_in(size, scratch);
   transform_all_weights<kTap>(size, weights, true, convolving.weights(), memory);
   convolving.run<kSide + 1 - kTap>(target_gradient, nullptr, false, source_gradient, memory);
 }
@@ -329,10 +328,10 @@ void run_backward_weights(const Size& size, const float* source, const float* ta
   const Tiles all(kTile, size.batch, size.target);
   const GradientTables tables(size);
   const WeightTable& w = tables.weights;
-  auto* sums = reinterpret_cast<float*>(scratch);
+  float* sums = tables_in(size, scratch);
   float* values = sums + w.floats();
   float* gradients = values + tables.source.floats();
-  double* bias_sums = channel_numbers(size, scratch);
+  double* bias_sums = channel_numbers(scratch);
   std::fill_n(bias_sums, w.outer, 0.0);
   for (int begin = 0; begin < all.count; begin += tables.tiles) {
     const int count = std::min(tables.tiles, all.count - begin);
@@ -376,7 +375,9 @@ std::size_t scratch_bytes(const Size& size) {
         "channels are not multiples of {}", kLanes);
   CHECK(size.kernel == 3 || size.kernel == 5, "a kernel of {}", size.kernel);
   CHECK(size.padding >= 0 && size.padding < size.kernel, "a padding of {}", size.padding);
-  return tables_floats(size) * sizeof(float) + size.target.channels * sizeof(double);
+  return channel_bytes(size) + sizeof(float) * std::max({forwards(size).scratch_floats(),
+                                                         backwards(size).scratch_floats(),
+                                                         GradientTables(size).floats()});
 }
 
 void forward(const Size& size, const float* source, const float* weights,

@@ -5,8 +5,8 @@
 //
 // Values lie as [batch][channels / 8][height][width][8], weights as
 // [out / 8][in / 8][kernel][kernel][8 of in][8 of out]; channels that pad are counted, and zero in
-// values and weights. The output may be smaller than the input allows. No result depends on the
-// number of threads.
+// values and weights; all memory begins at a line of the cache. The output may be smaller than the
+// input allows. No result depends on the number of threads.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ struct Size {
   Shape source, target;  // channels in multiples of 8
   int kernel;            // 3 or 5
   int padding;           // before the first row and column; less than the kernel
+  int threads;           // at most; scratch has room for each
 };
 
 std::size_t scratch_bytes(const Size& size);  // enough for any pass
