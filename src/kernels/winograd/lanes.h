@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "kernels/winograd/product.h"
 #include "kernels/winograd/transforms.h"
 
 namespace convoy::winograd {
@@ -40,6 +41,25 @@ CONVOY_LANES void transpose(Lanes rows[kLanes]) {
   for (int i = 0; i < 4; ++i) {
     rows[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
     rows[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+  }
+}
+
+constexpr int kRows = 6;  // of a product at a time; with two vectors these fill 12 of 16 registers
+constexpr int kPanel = 16;  // lanes of two vectors
+
+// A product of any number of rows; `lanes` is 8 or 16.
+static inline void multiply(Operands o, int rows, int lanes, int depth, bool add) {
+  using Block = void (*)(const Operands&, int, bool);
+  static constexpr Block kBlocks[2][kRows] = {
+      {multiply_block<Eight, 1, 1>, multiply_block<Eight, 2, 1>, multiply_block<Eight, 3, 1>,
+       multiply_block<Eight, 4, 1>, multiply_block<Eight, 5, 1>, multiply_block<Eight, 6, 1>},
+      {multiply_block<Eight, 1, 2>, multiply_block<Eight, 2, 2>, multiply_block<Eight, 3, 2>,
+       multiply_block<Eight, 4, 2>, multiply_block<Eight, 5, 2>, multiply_block<Eight, 6, 2>}};
+  for (int row = 0; row < rows; row += kRows) {
+    const int now = rows - row < kRows ? rows - row : kRows;
+    kBlocks[lanes / kLanes - 1][now - 1](o, depth, add);
+    o.left += kRows * o.left_row;
+    o.sums += kRows * o.sums_row;
   }
 }
 
