@@ -254,21 +254,17 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 )"};
 
-std::int64_t pragma(Database& database, const std::string& name) {
-  Statement statement = database.prepare("PRAGMA " + name);
-  return statement.next() ? statement.integer(0) : 0;
-}
-
-bool is_empty(Database& database) {
-  Statement statement = database.prepare("SELECT count(*) FROM sqlite_schema");
-  return statement.next() && statement.integer(0) == 0;
-}
-
-// Of a store that this program understands; 0: an empty file.
+// Of a store that this program understands; 0: an empty file. By one statement, since another
+// process may be making the store.
 int version_of(Database& database) {
-  const std::int64_t version = pragma(database, "user_version");
-  if (pragma(database, "application_id") != kApplicationId) {
-    if (version == 0 && is_empty(database)) return 0;
+  Statement statement = database.prepare(
+      "SELECT (SELECT user_version FROM pragma_user_version),"
+      " (SELECT application_id FROM pragma_application_id), (SELECT count(*) FROM sqlite_schema)");
+  statement.next();
+  const std::int64_t version = statement.integer(0);
+  if (statement.integer(1) != kApplicationId) {
+    const bool is_empty = statement.integer(2) == 0;
+    if (version == 0 && is_empty) return 0;
     throw DataError("{}: a database, but no run store: choose another --store",
                     database.path().string());
   }

@@ -101,6 +101,17 @@ void Database::set_patience_s(double seconds) {
   sqlite3_busy_timeout(handle_, int(1000 * seconds));
 }
 
+void Database::write_ahead() {
+  constexpr int kPause_ms = 2;
+  int code = SQLITE_BUSY;
+  for (int waited_ms = 0; (code & 0xff) == SQLITE_BUSY && waited_ms < 1000 * kPatience_s;
+       waited_ms += kPause_ms) {
+    if (waited_ms > 0) sqlite3_sleep(kPause_ms);
+    code = sqlite3_exec(handle_, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+  }
+  if (code != SQLITE_OK) fail("beginning a write-ahead log");
+}
+
 void Database::fail(std::string_view doing) const {
   throw_what(sqlite3_extended_errcode(handle_), path_, doing, sqlite3_errmsg(handle_));
 }

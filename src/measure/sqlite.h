@@ -35,6 +35,9 @@ class Database {
   Database& operator=(Database&&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  // Readers beside a writer. Two that begin it at once would deadlock, so that SQLite does not wait
+  // here of its own accord: this does.
+  void write_ahead();
   // How long to wait for another process before StoreBusy; 5 at first.
   void set_patience_s(double seconds);
 

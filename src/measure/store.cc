@@ -77,7 +77,8 @@ Database open_database(const std::filesystem::path& path, Access access) {
   }
   // Many readers beside a writer; what was committed survives any crash of the process, and all but
   // the last moments a crash of the machine.
-  database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;");
+  database.write_ahead();
+  database.run("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;");
   migrate(database);
   return database;
 }
