@@ -25,6 +25,9 @@ struct Cpu {
 // before any AMX code.
 const Cpu& cpu();
 
+// For tests: from here on this process takes its CPU for another one. Before there are threads.
+void pretend(const Cpu& other);
+
 // oneDNN 2.6 dies with SIGILL in bf16 where AMX is announced but its palette is hidden. We use its
 // f32 alone; as a precaution this caps its ISA there. Call before the first use of oneDNN. Returns
 // whether it was capped.

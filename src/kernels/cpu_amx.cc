@@ -6,6 +6,16 @@
 
 namespace convoy {
 
+void amx_multiply(const std::uint16_t* left, const std::uint16_t* right, float* sums) {
+  configure_full_tiles();
+  zero_tile<0>();
+  load_tile<4, false>(left);
+  load_tile<6, false>(right);
+  multiply_tiles<0, 4, 6>();
+  store_tile<0, 16>(sums);
+  release_tiles();
+}
+
 bool amx_product_is_right() {
   // a: 16 x 32, b: 32 x 16 stored as 16 rows of 16 pairs, c = a * b. Whole numbers below 8 are
   // exact in bf16.
@@ -24,14 +34,7 @@ bool amx_product_is_right() {
   for (int k = 0; k < 32; ++k)
     for (int j = 0; j < 16; ++j) b[k / 2][j][k % 2] = bf16(right(k, j));
 
-  configure_full_tiles();
-  zero_tile<0>();
-  load_tile<4, false>(a);
-  load_tile<6, false>(b);
-  multiply_tiles<0, 4, 6>();
-  store_tile<0, 16>(c[0]);
-  release_tiles();
-
+  amx_multiply(a[0], b[0][0], c[0]);
   for (int i = 0; i < 16; ++i)
     for (int j = 0; j < 16; ++j) {
       float sum = 0;
