@@ -72,12 +72,18 @@ struct StepKey {
   std::span<const std::uint32_t> samples;  // index of each image of the batch in its data set
 };
 
+// Left: a layer may leave the last pass over what it writes to the layer that runs next and reads
+// it, which does that part by part, shortly before it reads each. `leave` has room for
+// OpTraits::left_bytes, to say what is to be done, in a form that the family's layers agree on;
+// `left` is what the layer before has said.
 struct ForwardArgs {
   std::span<const std::byte* const> inputs;
   std::byte* output;
   std::byte* saved;    // traits().saved_bytes that live until this op's backward
   std::byte* scratch;  // traits().scratch_bytes that live for this call
   StepKey key;
+  std::byte* leave = nullptr;       // see Left: of the output
+  const std::byte* left = nullptr;  // of inputs[0]
 };
 
 // Sums over the gradient of a layer's output, which the layer that writes this gradient takes while
@@ -108,6 +114,8 @@ struct BackwardArgs {
   const GradientSums* take = nullptr;  // of input_gradients[0]; only where traits().takes_sums
   const std::byte* taken = nullptr;    // of output_gradient, by the layer that wrote it; only where
                                        // traits().sums_bytes
+  std::byte* leave = nullptr;          // see Left: of input_gradients[0]
+  const std::byte* left = nullptr;     // of output_gradient
   BackwardTimes* times = nullptr;      // added to, where given
   WeightUpdate* update = nullptr;      // only where traits().updates_weight: moves the weight by it
                                        // instead of writing the weight's gradient
@@ -131,6 +139,9 @@ struct OpTraits {
   std::size_t sums_bytes = 0;    // room for those that backward can use, if somebody takes them;
   bool sums_with_input = false;  // also with inputs[0] as the factor,
   bool sums_behind_relu = false;
+  std::size_t left_bytes = 0;   // above 0: can leave its output and the gradient of its first input
+  bool makes_input = false;     // forward does what is left for inputs[0]
+  bool makes_gradient = false;  // backward does what is left for output_gradient
   std::size_t saved_bytes = 0;
   std::size_t scratch_bytes = 0;
 };

@@ -25,7 +25,10 @@ Graph::Graph(const Network& network, Parameters& parameters, const Family& famil
   output_ = network.output().id;
   bind_ops(network, parameters);
   plan_values();
-  if (options_.training) plan_gradients();
+  if (options_.training) {
+    plan_gradients();
+    plan_leaving();
+  }
   arena_bytes_ = place_buffers(buffers_);
   logits_.resize(std::size_t(options.batch) * network.classes());
 }
@@ -204,6 +207,46 @@ void Graph::contribute(Step& step, NodeId value, int buffer, int time) {
   buffers_[mine].last = std::max(buffers_[mine].last, gradient_time_[value]);
 }
 
+// Where the next step can make what a step would write, that is left to it (see Left in family.h):
+// in forward to the step behind it, in backward to the one before it. What it is made from must
+// stay until then; in forward it does, as backward reads it.
+void Graph::plan_leaving() {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    const OpTraits& traits = step.op->traits();
+    if (traits.left_bytes == 0 || !traits.reads_inputs) continue;
+    step.leaves_output = i + 1 < steps_.size() && steps_[i + 1].op->traits().makes_input &&
+                         steps_[i + 1].layer->inputs[0] == step.layer->output;
+    step.leaves_gradient = i > 0 && can_leave_gradient(i);
+    if (step.leaves_gradient) {
+      std::vector<int> kept = step.inputs;
+      kept.insert(kept.end(), {step.output_gradient, step.saved});
+      for (int buffer : kept)
+        if (buffer >= 0)
+          buffers_[buffer].last = std::max(buffers_[buffer].last, backward_time(i - 1));
+    }
+    if (step.leaves_output || step.leaves_gradient) bytes = std::max(bytes, traits.left_bytes);
+  }
+  if (bytes > 0) left_ = new_buffer(bytes, 0, 2 * int(steps_.size()));
+}
+
+// If the step before is the only one to read this gradient, and does not write what it is made
+// from.
+bool Graph::can_leave_gradient(std::size_t i) const {
+  const Step &step = steps_[i], &next = steps_[i - 1];
+  const NodeId value = next.layer->output;
+  if (!next.op->traits().makes_gradient || step.layer->inputs[0] != value) return false;
+  if (step.output_gradient < 0 || step.input_gradients[0] < 0) return false;
+  if (step.add_to_gradient || !step.additions.empty() || next.copy_from >= 0) return false;
+  for (const Step& other : steps_)
+    if (&other != &step &&
+        std::count(other.layer->inputs.begin(), other.layer->inputs.end(), value))
+      return false;
+  return std::count(next.input_gradients.begin(), next.input_gradients.end(),
+                    step.output_gradient) == 0;
+}
+
 // The images, or the part of them that the first layer reads.
 void Graph::ingest(const Batch& batch, std::byte* arena) const {
   const Shape& part = plan_.front().shape;
@@ -239,7 +282,9 @@ LossSums Graph::forward(const Batch& batch, std::byte* arena, const NodeHook& be
                       .output = at(arena, step.output),
                       .saved = at(arena, step.saved),
                       .scratch = at(arena, scratch_),
-                      .key = {batch.epoch, batch.samples}});
+                      .key = {batch.epoch, batch.samples},
+                      .leave = step.leaves_output ? at(arena, left_) : nullptr,
+                      .left = i > 0 && steps_[i - 1].leaves_output ? at(arena, left_) : nullptr});
     if (timing_) timings_[i].forward_s += now_s() - start;
   }
   const auto* output = reinterpret_cast<const float*>(at(arena, value_buffer_[output_]));
@@ -282,6 +327,7 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
       take.relu = traits.sums_behind_relu;
       take.sums = at(arena, user.sums);
     }
+    const bool left = i + 1 < steps_.size() && steps_[i + 1].leaves_gradient;
     step.op->backward({.inputs = inputs,
                        .output = at(arena, step.output),
                        .saved = at(arena, step.saved),
@@ -291,6 +337,8 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
                        .add_to_gradient = step.add_to_gradient,
                        .take = step.takes_for >= 0 ? &take : nullptr,
                        .taken = at(arena, step.sums),
+                       .leave = step.leaves_gradient ? at(arena, left_) : nullptr,
+                       .left = left ? at(arena, left_) : nullptr,
                        .times = timing_ ? &timings_[i].split : nullptr,
                        .update = moves ? update : nullptr});
     if (moves) moved.push_back(step.weight);

@@ -76,6 +76,8 @@ class Graph {
     bool add_to_gradient = false;      // the first of them already holds what other layers gave
     int takes_for = -1;                // the step for which sums over the first of them are taken
     int sums = -1;                     // those taken over the output gradient
+    bool leaves_output = false;        // to the next step
+    bool leaves_gradient = false;      // of the first input, to the step before
     struct Addition {
       int copy_from = -1;  // first copy this buffer into the accumulator
       int accumulator = -1, addend = -1;
@@ -92,6 +94,8 @@ class Graph {
   void plan_gradients();
   void contribute(Step& step, NodeId value, int buffer, int time);
   void take_sums(std::size_t step, int writer);
+  void plan_leaving();
+  bool can_leave_gradient(std::size_t step) const;
   int new_buffer(std::size_t bytes, int first, int last);
   bool others_need(int buffer, NodeId value, int time) const;
   std::size_t bytes_of(NodeId value) const;
@@ -115,6 +119,7 @@ class Graph {
   std::vector<int> gradient_time_;    // when its maker's backward reads it
   NodeId output_ = 0;
   int scratch_ = -1;
+  int left_ = -1;  // what a step leaves to the next one
   std::size_t arena_bytes_ = 0;
   std::vector<float> logits_;
   bool timing_ = false;

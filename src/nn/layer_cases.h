@@ -49,6 +49,22 @@ inline std::vector<Case> layer_cases() {
   residual.then("pool", AdaptiveAveragePool{});
   residual.then("fc", Dense{.features = 4});
 
+  // The gradient that the norm passes on is where the convolution adds its own.
+  Network short_residual("short_residual", image);
+  short_residual.then("stem", Convolution{.channels = 40, .kernel = 3, .padding = 1});
+  const NodeId before = short_residual.then("stem.relu", Relu{});
+  short_residual.then("conv",
+                      Convolution{.channels = 40, .kernel = 3, .padding = 1, .bias = false});
+  const NodeId norm = short_residual.then("bn", BatchNorm{});
+  short_residual.add("add", Add{}, {norm, before});
+  short_residual.then("relu", Relu{});
+  short_residual.then("last",
+                      Convolution{.channels = 32, .kernel = 3, .padding = 1, .bias = false});
+  short_residual.then("last.bn", BatchNorm{});
+  short_residual.then("last.relu", Relu{});
+  short_residual.then("pool", AdaptiveAveragePool{});
+  short_residual.then("fc", Dense{.features = 4});
+
   const auto branches = [&](int a, int b) {
     Network network("branches", image);
     const NodeId stem = network.then("stem", Convolution{.channels = 24, .kernel = 3});
@@ -103,6 +119,7 @@ inline std::vector<Case> layer_cases() {
       {"local_response_norm_odd",
        around(image, 20, {LocalResponseNorm{.size = 3, .alpha = 0.1f, .k = 2}})},
       {"residual", residual},
+      {"residual_of_one_convolution", short_residual},
       {"concat_blocks", branches(16, 32)},
       {"concat_lanes", branches(20, 7)},
       {"unread_rows",

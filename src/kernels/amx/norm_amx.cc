@@ -40,26 +40,6 @@ void gradient_sums(const Layout& l, const NormGradient& n, double* sums) {
   });
 }
 
-template <Sign kSign>
-void gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,
-              const float* c, Bf16* to) {
-  for_pieces(l, [&](int, int lot, int plane, int first, int last) {
-    const int lane = plane * kLanes;
-    const Row scale = load_row(n.lanes.scale + lane), shift = load_row(n.lanes.shift + lane);
-    const Row va = load_row(a + lane), vb = load_row(b + lane), vc = load_row(c + lane);
-    for (int block = first; block < last; ++block) {
-      const std::uint32_t rows = l.rows(lot, block);
-      const std::size_t begin = block_at(l, lot, plane, block);
-      for (int r = 0; r < 32; ++r) {
-        const std::size_t at = begin + r * kLanes;
-        const Row x = load_row(n.x + at);
-        const Row g = widen(masked_gradient<kSign>(n, at, x, scale, shift));
-        store(to + at, narrow(keep(lanes_if(rows, r), fused(g, va, fused(x, vb, vc)))));
-      }
-    }
-  });
-}
-
 }  // namespace
 
 void add_partials(const Layout& l, int width, double* sums) {
@@ -88,25 +68,6 @@ void norm_sums(const Layout& l, const Bf16* x, double* sums) {
   add_partials(l, 2 * l.lanes(), sums);
 }
 
-void norm_apply(const Layout& l, NormLanes lanes, bool relu, const Bf16* x, const Bf16* residual,
-                Bf16* y) {
-  const Row floor = same_row(relu ? 0.0f : -__builtin_inff());
-  for_pieces(l, [&](int, int lot, int plane, int first, int last) {
-    const Row scale = load_row(lanes.scale + plane * kLanes),
-              shift = load_row(lanes.shift + plane * kLanes);
-    for (int block = first; block < last; ++block) {
-      const std::uint32_t rows = l.rows(lot, block);
-      const std::size_t begin = block_at(l, lot, plane, block);
-      for (int r = 0; r < 32; ++r) {
-        const std::size_t at = begin + r * kLanes;
-        const Row base = residual ? load_row(residual + at) + shift : shift;
-        store(y + at, narrow(keep(lanes_if(rows, r),
-                                  largest(fused(load_row(x + at), scale, base), floor))));
-      }
-    }
-  });
-}
-
 void norm_gradient_sums(const Layout& l, const NormGradient& n, double* sums) {
   if (!n.relu) {
     gradient_sums<Sign::ignored>(l, n, sums);
@@ -116,12 +77,6 @@ void norm_gradient_sums(const Layout& l, const NormGradient& n, double* sums) {
     gradient_sums<Sign::from_x>(l, n, sums);
   }
   add_partials(l, 2 * l.lanes(), sums);
-}
-
-void norm_gradient(const Layout& l, const NormGradient& n, const float* a, const float* b,
-                   const float* c, Bf16* to) {
-  n.relu && !n.y ? gradient<Sign::from_x>(l, n, a, b, c, to)
-                 : gradient<Sign::ignored>(l, n, a, b, c, to);
 }
 
 }  // namespace convoy::amx

@@ -3,6 +3,7 @@
 // that is added before the ReLU.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels/amx/ops.h"
@@ -33,6 +34,7 @@ class NormOp : public Op {
                .sums_bytes = sums_bytes(layout_),
                .sums_with_input = true,
                .sums_behind_relu = norm_.relu,
+               .left_bytes = spec.training ? left_bytes(layout_) : 0,
                .saved_bytes = spec.training ? 4 * lanes : 0,
                .scratch_bytes = 4 * lanes + sums_bytes(layout_)};
   }
@@ -50,8 +52,13 @@ class NormOp : public Op {
       for (int c = 0; c < spec_.output.channels; ++c)
         set_lane(lanes, c, spec_.running_mean[c], spec_.running_variance[c]);
     }
-    norm_apply(layout_, {.scale = lanes, .shift = lanes + layout_.lanes()}, norm_.relu, x,
-               residual_ ? value(args.inputs[1]) : nullptr, value(args.output));
+    leave_or_make({.x = x,
+                   .more = residual_ ? value(args.inputs[1]) : nullptr,
+                   .to = value(args.output),
+                   .a = lanes,
+                   .c = lanes + layout_.lanes(),
+                   .floor = norm_.relu ? 0.0f : -std::numeric_limits<float>::infinity()},
+                  args.leave);
     leave_no_sums(layout_, args.output);
   }
 
@@ -80,7 +87,8 @@ class NormOp : public Op {
       statistics_.set(c, of_g, of_normalized);
     }
     statistics_.share_gradients();
-    auto* a = reinterpret_cast<float*>(args.scratch);
+    // Where this is left to others, the lanes must stay.
+    auto* a = reinterpret_cast<float*>(args.leave ? args.leave + sizeof(Making) : args.scratch);
     std::fill_n(a, 3 * n, 0.0f);
     const double count = statistics_.count();
     for (int c = 0; c < spec_.output.channels; ++c) {
@@ -91,11 +99,27 @@ class NormOp : public Op {
       a[n + c] = float(slope);
       a[2 * n + c] = float(-scale * statistics_.first(c) / count - slope * mean);
     }
-    Bf16* to = args.input_gradients[0] ? value(args.input_gradients[0]) : nullptr;
-    if (to) norm_gradient(layout_, g, a, a + n, a + 2 * n, to);
+    if (!args.input_gradients[0]) return;
+    const bool sign = g.relu && !g.y;  // y's has been seen to with the sums
+    leave_or_make({.x = g.gradient,
+                   .more = g.x,
+                   .to = value(args.input_gradients[0]),
+                   .a = a,
+                   .b = a + n,
+                   .c = a + 2 * n,
+                   .scale = sign ? g.lanes.scale : nullptr,
+                   .shift = g.lanes.shift},
+                  args.leave);
   }
 
  private:
+  void leave_or_make(const Making& making, std::byte* leave) const {
+    if (leave)
+      *reinterpret_cast<Making*>(leave) = making;
+    else
+      make_value(layout_, making);
+  }
+
   double* partial(std::byte* scratch) const {
     return reinterpret_cast<double*>(scratch + 4 * layout_.lanes() * sizeof(float));
   }

@@ -73,6 +73,45 @@ inline void expect_padding_zero(const Layout& l, const std::byte* memory) {
   EXPECT_EQ(wrong, 0u) << "padding is not zero";
 }
 
+// A value that an op has to make (where there is a plain one, else nothing): in two halves.
+class Unmade {
+ public:
+  Unmade(const Layout& layout, const std::vector<float>* plain, bool backward, std::byte* to)
+      : layout_(layout), plain_(plain), to_(to), half_(layout.bytes()) {
+    if (!plain) return;
+    std::vector<float> half = *plain;
+    for (float& v : half) v /= 2;
+    import_plain(layout, half.data(), value(half_.get()));
+    std::memset(to, 0xff, layout.size() * sizeof(Bf16));
+    if (backward) import_plain(layout, half.data(), value(to));  // in place
+    making_ = {.x = value(backward ? to : half_.get()),
+               .more = value(half_.get()),
+               .to = value(to),
+               .a = ones_.data(),
+               .b = backward ? ones_.data() : nullptr,
+               .c = zeros_.data()};
+  }
+  const std::byte* left() const {
+    return plain_ ? reinterpret_cast<const std::byte*>(&making_) : nullptr;
+  }
+  void expect_made() const {
+    if (!plain_) return;
+    std::vector<float> made(plain_->size());
+    export_plain(layout_, value(static_cast<const std::byte*>(to_)), made.data());
+    EXPECT_EQ(made, *plain_);
+    expect_padding_zero(layout_, to_);
+  }
+
+ private:
+  Layout layout_;
+  const std::vector<float>* plain_;
+  std::byte* to_;
+  Garbage half_;
+  std::vector<float> ones_ = std::vector<float>(layout_.lanes(), 1.0f),
+                     zeros_ = std::vector<float>(layout_.lanes(), 0.0f);
+  Making making_;
+};
+
 class OpTrial {
  public:
   OpSpec spec;
@@ -88,6 +127,9 @@ class OpTrial {
   // can.
   bool give = false, take = false, take_behind_relu = false;
   std::vector<float> factor;  // plain, of the first input's shape; may be empty
+  // The op makes its input and its output's gradient itself, and leaves to others what it can leave
+  // (making.h), where it can.
+  bool left = false;
 
   std::vector<float> output, weight_gradient, bias_gradient;  // results, plain
   std::vector<std::vector<float>> input_gradients;
@@ -141,6 +183,12 @@ class OpTrial {
       }
     }
     for (const Garbage& v : values_) pointers.push_back(v.get());
+    const OpTraits& traits = op_->traits();
+    const Layout in = layout(spec.inputs[0]);
+    const Unmade unmade(in, left && traits.makes_input ? &inputs[0] : nullptr, false,
+                        values_[0].get());
+    const Garbage leave(traits.left_bytes);
+    const bool leaves = left && traits.left_bytes > 0;
     saved_ = std::make_unique<Garbage>(op_->traits().saved_bytes);
     scratch_ = std::make_unique<Garbage>(op_->traits().scratch_bytes);
     const std::size_t plain = spec.output.count() * spec.batch;
@@ -150,7 +198,11 @@ class OpTrial {
                   .output = output_->get(),
                   .saved = saved_->get(),
                   .scratch = scratch_->get(),
-                  .key = key});
+                  .key = key,
+                  .leave = leaves ? leave.get() : nullptr,
+                  .left = unmade.left()});
+    unmade.expect_made();
+    if (leaves) make_value(layout(spec.output), *making(leave.get()));
     output.resize(plain);
     if (spec.last) {
       std::memcpy(output.data(), output_->get(), plain * sizeof(float));
@@ -203,6 +255,11 @@ class OpTrial {
     const GradientSums wanted{.factor = factor.empty() ? nullptr : factor_value.get(),
                               .relu = take_behind_relu,
                               .sums = taken_sums.get()};
+    const Unmade unmade(layout(spec.output),
+                        left && traits.makes_gradient ? &output_gradient : nullptr, true,
+                        gradient.get());
+    const Garbage leave(traits.left_bytes);
+    const bool leaves = left && traits.left_bytes > 0 && targets[0];
     op_->backward({.inputs = pointers,
                    .output = output_->get(),
                    .saved = saved_->get(),
@@ -211,7 +268,12 @@ class OpTrial {
                    .input_gradients = targets,
                    .add_to_gradient = add,
                    .take = take ? &wanted : nullptr,
-                   .taken = give ? given_sums.get() : nullptr});
+                   .taken = give ? given_sums.get() : nullptr,
+                   .leave = leaves ? leave.get() : nullptr,
+                   .left = unmade.left()});
+    unmade.expect_made();
+    std::memset(scratch_->get(), 0xff, scratch_->bytes());
+    if (leaves) make_value(layout(spec.inputs[0]), *making(leave.get()));
     if (take) {
       const auto* sums = reinterpret_cast<const double*>(taken_sums.get());
       const int channels = spec.inputs[0].channels, lanes = layout(spec.inputs[0]).lanes();

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "kernels/amx/layout.h"
+#include "kernels/amx/making.h"
 #include "kernels/family.h"
 
 namespace convoy::amx {
@@ -38,6 +39,13 @@ inline Bf16* value(std::byte* p) { return reinterpret_cast<Bf16*>(p); }
 inline void leave_no_sums(const Layout& layout, std::byte* output) {
   layout.trailer(value(output))->valid = 0;
 }
+
+// What a norm leaves to do for the layer that reads its value or its input's gradient next, where
+// there is room for it: a Making, and behind it the lanes that it names.
+inline std::size_t left_bytes(const Layout& layout) {
+  return sizeof(Making) + std::size_t(3) * layout.lanes() * sizeof(float);
+}
+inline const Making* making(const std::byte* left) { return reinterpret_cast<const Making*>(left); }
 
 // Room for partial sums of a value and its product with another, see Layout::partials; the sums
 // come in front, [2][lanes] of double.

@@ -8,6 +8,7 @@
 
 #include "kernels/amx/columns.h"
 #include "kernels/amx/layout.h"
+#include "kernels/amx/making.h"
 #include "kernels/amx/windows.h"
 #include "kernels/family.h"
 
@@ -55,9 +56,19 @@ struct TileProduct {
 
 std::size_t column_buffer_size(const TileProduct& product);  // numbers, for all slots
 
+// A source that is yet to be made (how: not null), and SourceReads of the product's units.
+struct SourceMaking {
+  const Making* how = nullptr;
+  const std::int32_t* until = nullptr;
+  const std::int32_t* from = nullptr;
+};
+
 // target = sum over steps of source tiles times pack blocks. `target` has its padding rows zero.
+// Units of `making` are the blocks of the plan, lot by lot.
 void run_product(const TileProduct& product, const Bf16* source, const Bf16* pack, Bf16* target,
-                 const Finish& finish);
+                 const Finish& finish, const SourceMaking& making = {});
+// Of a plan for these layouts.
+SourceReads source_reads(const TilePlan& plan, const Layout& source, const Layout& target);
 
 // The same for dense layers whose images are one lot, from stored weights: each weight is used once
 // in a pass, so that reading them is what takes the time.

@@ -2,6 +2,7 @@
 // accumulator tiles; while the tiles of one block are multiplied, the rows of the block before it
 // are finished and stored, so that vector work hides behind tile work. Layouts: product.h.
 #include "kernels/amx/finish.h"
+#include "kernels/amx/maker.h"
 #include "kernels/amx/product.h"
 #include "kernels/amx/rows.h"
 #include "kernels/amx/tiles.h"
@@ -101,6 +102,7 @@ struct Call {
   const Bf16* pack;
   Bf16* target;
   const Finish& f;
+  const SourceMaking& making;
 };
 
 // Where the rows of a lot's planes are.
@@ -266,6 +268,8 @@ void product_of_kind(const Call& call) {
     const int first_plane = split_planes ? int(share(p.target.planes, thread, team)) : 0;
     const int last_plane =
         split_planes ? int(share(p.target.planes, thread + 1, team)) : p.target.planes;
+    Maker maker(p.source, call.making);
+    by_plane ? maker.make_share(thread, team) : maker.begin(first, last);
     std::size_t end;
     for (std::size_t at = first; at < last; at = end) {
       end = (at / chunk + 1) * chunk;  // the same chunks for any number of threads
@@ -277,6 +281,7 @@ void product_of_kind(const Call& call) {
         if (lot_end < end) end = lot_end;
         view = make_columns(p, at, end, thread);
       }
+      maker.make_for(end);
       for (int plane = first_plane; plane < last_plane; ++plane) {
         product_span<kKind, kStreamWeights>(call, view, at, end, plane);
       }
@@ -304,8 +309,9 @@ std::size_t column_buffer_size(const TileProduct& p) {
 }
 
 void run_product(const TileProduct& p, const Bf16* source, const Bf16* pack, Bf16* target,
-                 const Finish& f) {
-  const Call call{.p = p, .source = source, .pack = pack, .target = target, .f = f};
+                 const Finish& f, const SourceMaking& making) {
+  const Call call{
+      .p = p, .source = source, .pack = pack, .target = target, .f = f, .making = making};
   switch (f.kind) {
     case Finish::plain:
       return product_of_size<Finish::plain>(call);

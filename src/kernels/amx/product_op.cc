@@ -55,7 +55,12 @@ class ProductOp : public Op {
                                                            : Finish::plain;
     finish.partial = reinterpret_cast<double*>(args.scratch + partial_at_);
     finish.logits_out = reinterpret_cast<float*>(args.output);
-    way_->forward(source, spec_.weight, value(args.output), finish, args.scratch);
+    way_->forward({.source = source,
+                   .making = making(args.left),
+                   .stored = spec_.weight,
+                   .target = value(args.output),
+                   .finish = finish,
+                   .scratch = args.scratch});
     if (plain_logits_) return;
     leave_no_sums(target_, args.output);
     if (finish.kind == Finish::norm_sums) {
@@ -99,6 +104,7 @@ class ProductOp : public Op {
                     .update = args.update,
                     .source_gradient = wanted ? value(args.input_gradients[0]) : nullptr,
                     .finish = finish,
+                    .making = making(args.left),
                     .scratch = args.scratch,
                     .times = args.times});
     clear_between_groups(form_, spec_.weight_gradient);
@@ -122,6 +128,8 @@ class ProductOp : public Op {
                .takes_sums = way_->finishes_all() && !form_.columns,
                .sums_bytes = (has_bias_ || relu_) && !plain_logits_ ? sums_bytes(target_) : 0,
                .sums_behind_relu = relu_,
+               .makes_input = spec_.training && way_->finishes_all() && !form_.columns,
+               .makes_gradient = way_->finishes_all() && !has_bias_ && !relu_ && !plain_logits_,
                .saved_bytes = spec_.training ? imported : 0,
                .scratch_bytes = scratch.size()};
   }

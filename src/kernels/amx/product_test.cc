@@ -96,6 +96,7 @@ void fill(OpTrial& t, Rng& rng, std::size_t weights, int out, bool bias) {
   t.take = rng.below(3) == 0;
   t.take_behind_relu = rng.below(2) == 0;
   if (rng.below(2) == 0) t.factor = random_plain(rng, t.inputs[0].size());
+  t.left = rng.below(3) == 0;
 }
 
 void convolution_case(Rng& rng, std::size_t most_products) {

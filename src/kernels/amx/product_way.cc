@@ -81,6 +81,10 @@ WeightGradient weight_gradient_of(const ProductGradients& g, std::size_t moving_
           .stored = g.stored};
 }
 
+SourceMaking making_of(const Making* how, const SourceReads& reads) {
+  return {.how = how, .until = reads.until.data(), .from = reads.from.data()};
+}
+
 // Tiles of packed weights, for everything.
 class ByTiles : public ProductWay {
  public:
@@ -89,6 +93,8 @@ class ByTiles : public ProductWay {
     const Windows windows = windows_of(way.spec, way.form);
     forward_plan_ = plan_tiles(windows, way.target.lot);
     forward_ = product_of(way.source, way.target, forward_plan_);
+    if (way.spec.training && !way.form.columns)
+      forward_reads_ = source_reads(forward_plan_, way.source, way.target);
     Cutter scratch;
     pack_at_ = scratch.take(shape_.size() * sizeof(Bf16));
     if (column_plan_)
@@ -97,6 +103,7 @@ class ByTiles : public ProductWay {
       if (way.spec.wants_input_gradient && !way.form.columns) {
         backward_plan_ = plan_tiles(inverse(windows), way.target.lot);
         backward_ = product_of(way.target, way.source, backward_plan_);
+        backward_reads_ = source_reads(backward_plan_, way.target, way.source);
       }
       weights_ =
           plan_weight_product(way.source, way.target, shape_, slide_of(way.spec, way.form), slots_);
@@ -108,25 +115,28 @@ class ByTiles : public ProductWay {
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
-  void forward(const Bf16* source, const float* stored, Bf16* target, const Finish& finish,
-               std::byte* scratch) override {
-    use_columns(source, value(scratch + column_buffers_at_));
-    Bf16* pack = value(scratch + pack_at_);
-    pack_forward(shape_, stored, pack);
-    run_product(forward_, source, pack, target, finish);
+  void forward(const ProductValues& v) override {
+    use_columns(v.source, value(v.scratch + column_buffers_at_));
+    Bf16* pack = value(v.scratch + pack_at_);
+    pack_forward(shape_, v.stored, pack);
+    run_product(forward_, v.source, pack, v.target, v.finish, making_of(v.making, forward_reads_));
   }
 
   void backward(const ProductGradients& g) override {
-    Bf16* pack = value(g.scratch + pack_at_);
-    if (g.source_gradient) pack_backward(shape_, g.stored, pack);  // before they move
-    use_columns(g.source, nullptr);
     Halves halves(g.times);
+    if (g.source_gradient) {
+      Bf16* pack = value(g.scratch + pack_at_);
+      pack_backward(shape_, g.stored, pack);
+      run_product(backward_, g.target_gradient, pack, g.source_gradient, g.finish,
+                  making_of(g.making, backward_reads_));
+      halves.data_done();
+    } else if (g.making) {
+      make_value(weights_.target, *g.making);
+    }
+    use_columns(g.source, nullptr);
     run_weight_product(weights_, g.source, g.target_gradient, value(g.scratch + turned_at_),
                        weight_gradient_of(g, moving_at_));
     halves.weights_done();
-    if (!g.source_gradient) return;
-    run_product(backward_, g.target_gradient, pack, g.source_gradient, g.finish);
-    halves.data_done();
   }
 
  private:
@@ -153,6 +163,7 @@ class ByTiles : public ProductWay {
   int slots_;
   TilePlan forward_plan_, backward_plan_;
   TileProduct forward_, backward_;
+  SourceReads forward_reads_, backward_reads_;
   WeightProduct weights_;
   Columns columns_;
   std::size_t pack_at_ = 0, column_buffers_at_ = 0, turned_at_ = 0, moving_at_ = 0,
@@ -177,9 +188,8 @@ class ByStoredWeights : public ProductWay {
   bool finishes_all() const override { return false; }
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
-  void forward(const Bf16* source, const float* stored, Bf16* target, const Finish& finish,
-               std::byte*) override {
-    run_dense_forward(forward_, source, stored, target, finish);
+  void forward(const ProductValues& v) override {
+    run_dense_forward(forward_, v.source, v.stored, v.target, v.finish);
   }
 
   void backward(const ProductGradients& g) override {
@@ -228,7 +238,9 @@ class ByWinograd : public ProductWay {
   explicit ByWinograd(const WaySpec& way)
       : shape_(way.form.shape),
         forward_(winograd_of(way.spec, way.spec.batch)),
-        backward_(winograd_backward(forward_)) {
+        backward_(winograd_backward(forward_)),
+        forward_reads_(source_reads(forward_)),
+        backward_reads_(source_reads(backward_)) {
     Cutter scratch;
     weights_at_ = scratch.take(winograd_weights_size(shape_) * sizeof(float));
     std::size_t rows = winograd_scratch_size(forward_);
@@ -242,30 +254,34 @@ class ByWinograd : public ProductWay {
 
   std::size_t scratch_bytes() const override { return scratch_bytes_; }
 
-  void forward(const Bf16* source, const float* stored, Bf16* target, const Finish& finish,
-               std::byte* scratch) override {
-    float* weights = floats(scratch + weights_at_);
-    make_winograd_weights(shape_, stored, false, weights);
-    run_winograd(forward_, source, weights, target, finish, floats(scratch + rows_at_));
+  void forward(const ProductValues& v) override {
+    float* weights = floats(v.scratch + weights_at_);
+    make_winograd_weights(shape_, v.stored, false, weights);
+    run_winograd(forward_, v.source, weights, v.target, v.finish, floats(v.scratch + rows_at_),
+                 making_of(v.making, forward_reads_));
   }
 
   void backward(const ProductGradients& g) override {
     float* weights = floats(g.scratch + weights_at_);
     float* rows = floats(g.scratch + rows_at_);
-    if (g.source_gradient)
-      make_winograd_weights(shape_, g.stored, true, weights);  // before they move
     Halves halves(g.times);
+    if (g.source_gradient) {
+      make_winograd_weights(shape_, g.stored, true, weights);
+      run_winograd(backward_, g.target_gradient, weights, g.source_gradient, g.finish, rows,
+                   making_of(g.making, backward_reads_));
+      halves.data_done();
+    } else if (g.making) {
+      make_value(forward_.target, *g.making);
+    }
     run_winograd_gradient(forward_, g.source, g.target_gradient, rows,
                           weight_gradient_of(g, moving_at_));
     halves.weights_done();
-    if (!g.source_gradient) return;
-    run_winograd(backward_, g.target_gradient, weights, g.source_gradient, g.finish, rows);
-    halves.data_done();
   }
 
  private:
   WeightShape shape_;
   WinogradProduct forward_, backward_;
+  SourceReads forward_reads_, backward_reads_;
   std::size_t weights_at_ = 0, rows_at_ = 0, moving_at_ = 0, scratch_bytes_ = 0;
 };
 

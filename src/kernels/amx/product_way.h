@@ -11,6 +11,15 @@
 
 namespace convoy::amx {
 
+struct ProductValues {
+  const Bf16* source = nullptr;
+  const Making* making = nullptr;  // what is left to do for it; null: nothing
+  const float* stored = nullptr;   // weights
+  Bf16* target = nullptr;
+  Finish finish;
+  std::byte* scratch = nullptr;
+};
+
 struct ProductGradients {
   const Bf16* source = nullptr;
   const Bf16* target_gradient = nullptr;
@@ -19,6 +28,7 @@ struct ProductGradients {
   WeightUpdate* update = nullptr;    // which moves the stored weights instead
   Bf16* source_gradient = nullptr;   // null: not wanted
   Finish finish;                     // of it
+  const Making* making = nullptr;    // what is left to do for the target's gradient
   std::byte* scratch = nullptr;
   BackwardTimes* times = nullptr;  // added to, where given
 };
@@ -26,12 +36,11 @@ struct ProductGradients {
 class ProductWay {
  public:
   virtual ~ProductWay() = default;
-  // Whether it takes norms' sums, adds to gradients and takes their sums; else finishes are plain,
-  // bias and logits.
+  // Whether it takes norms' sums, adds to gradients, takes their sums and makes what is left of its
+  // source or its target's gradient; else finishes are plain, bias and logits.
   virtual bool finishes_all() const { return true; }
   virtual std::size_t scratch_bytes() const = 0;  // of both passes, 64-byte aligned
-  virtual void forward(const Bf16* source, const float* stored, Bf16* target, const Finish& finish,
-                       std::byte* scratch) = 0;
+  virtual void forward(const ProductValues& values) = 0;
   virtual void backward(const ProductGradients& gradients) = 0;
 };
 

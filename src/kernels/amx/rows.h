@@ -38,15 +38,13 @@ void regroup(const Layout& target, const std::int32_t* begin, const LanePiece* p
 // Adds up partial sums, [Layout::partials()][width], in order, into the first.
 void add_partials(const Layout& layout, int width, double* sums);
 
-// Batch norm over lanes. y = scale * x + shift (+ residual), then ReLU.
+// Batch norm over lanes. y = scale * x + shift (+ residual), then ReLU; see making.h.
 struct NormLanes {
   const float* scale;
   const float* shift;
 };
 // Sums come out in front of `sums`, which has room for Layout::partials() of them.
 void norm_sums(const Layout& layout, const Bf16* x, double* sums);  // [2][lanes]: of x, of x * x
-void norm_apply(const Layout& layout, NormLanes lanes, bool relu, const Bf16* x,
-                const Bf16* residual, Bf16* y);
 // g is the gradient where the output was positive (relu), else as it is. The sign comes from `y`,
 // and then g takes the gradient's place; or, where y is null, from x anew.
 struct NormGradient {
@@ -58,10 +56,6 @@ struct NormGradient {
 };
 void norm_gradient_sums(const Layout& layout, const NormGradient& n,
                         double* sums);  // [2][lanes]: of g, of g * x
-// to = a * g + b * x + c, by lanes; after norm_gradient_sums.
-void norm_gradient(const Layout& layout, const NormGradient& n, const float* a, const float* b,
-                   const float* c, Bf16* to);
-
 struct WindowView {
   const int* begin;
   const Reference* references;

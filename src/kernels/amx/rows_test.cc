@@ -55,6 +55,7 @@ void check_norm(Case& c) {
   t.running_mean = random_plain(c.rng, channels);
   t.running_variance = random_plain(c.rng, channels, 0.1f, 1);
   t.give = c.rng.below(2) == 0;
+  t.left = c.rng.below(2) == 0;
   const auto old_mean = t.running_mean, old_variance = t.running_variance;
   t.run();
 

@@ -27,6 +27,9 @@ struct WinogradProduct {
   int tiles_across() const { return (out_width + 3) / 4; }
   int tiles() const { return tiles_down() * tiles_across(); }
   int rows() const { return source.lots * tiles() * source.lot; }
+  // Few rows keep a chunk in the second-level cache, many share the reading of their weights.
+  static constexpr int kChunkRows = 32;
+  int chunks() const { return (rows() + kChunkRows - 1) / kChunkRows; }
 };
 // Convolution and, for backward to the data, the one that takes gradients of its target to its
 // source.
@@ -41,8 +44,11 @@ std::size_t winograd_weights_size(const WeightShape& shape);  // floats
 void make_winograd_weights(const WeightShape& shape, const float* stored, bool backward, float* to);
 
 std::size_t winograd_scratch_size(const WinogradProduct& product);  // floats
+// Units of `making` are chunks.
 void run_winograd(const WinogradProduct& product, const Bf16* source, const float* weights,
-                  Bf16* target, const Finish& finish, float* scratch);
+                  Bf16* target, const Finish& finish, float* scratch,
+                  const SourceMaking& making = {});
+SourceReads source_reads(const WinogradProduct& product);
 
 // Gradients of weights, of the forward product.
 std::size_t winograd_gradient_scratch_size(const WinogradProduct& forward);  // floats

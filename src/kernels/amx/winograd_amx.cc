@@ -1,5 +1,6 @@
 // Convolution by Winograd's algorithm, forward and to the data. Layouts: winograd.h.
 #include "kernels/amx/finish.h"
+#include "kernels/amx/maker.h"
 #include "kernels/amx/rows.h"
 #include "kernels/amx/turn.h"
 #include "kernels/amx/winograd_points.h"
@@ -8,12 +9,8 @@ namespace convoy::amx {
 
 namespace {
 
-// Few rows keep a chunk in the second-level cache, many share the reading of their weights.
-constexpr int kChunkRows = 32;
-
-int chunks_of(const WinogradProduct& p) { return (p.rows() + kChunkRows - 1) / kChunkRows; }
-PointRows source_rows(const WinogradProduct& p) { return {kChunkRows, p.source.lanes()}; }
-PointRows target_rows(const WinogradProduct& p) { return {kChunkRows, p.target.lanes()}; }
+PointRows source_rows(const WinogradProduct& p) { return {p.kChunkRows, p.source.lanes()}; }
+PointRows target_rows(const WinogradProduct& p) { return {p.kChunkRows, p.target.lanes()}; }
 std::size_t slot_size(const WinogradProduct& p) {
   return source_rows(p).size() + target_rows(p).size();
 }
@@ -92,7 +89,7 @@ double* sums_of(const WinogradProduct& p, float* scratch) {
 
 void add_chunks(const WinogradProduct& p, const double* sums, double* to) {
   const std::size_t width = 2 * std::size_t(p.target.lanes());
-  const int chunks = chunks_of(p);
+  const int chunks = p.chunks();
   parallel_for(width, 64, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       double sum = 0;
@@ -104,18 +101,22 @@ void add_chunks(const WinogradProduct& p, const double* sums, double* to) {
 
 template <Finish::Kind kKind>
 void run_kind(const WinogradProduct& p, const Bf16* source, const float* weights, Bf16* target,
-              const Finish& f, float* scratch) {
+              const Finish& f, float* scratch, const SourceMaking& making) {
   const PointRows from = source_rows(p), to = target_rows(p);
   const PointWeights w(p.source.planes, p.target.planes);
-  const int chunks = chunks_of(p);
+  const int chunks = p.chunks();
   double* sums = sums_of(p, scratch);
   run_team(p.slots, [&](int thread, int team) {
     float* values = scratch + slot_size(p) * thread;
     float* products = values + from.size();
-    for (int chunk = int(share(chunks, thread, team)); chunk < int(share(chunks, thread + 1, team));
-         ++chunk) {
-      const int first = chunk * kChunkRows;
-      const int last = first + kChunkRows < p.rows() ? first + kChunkRows : p.rows();
+    const int first_chunk = int(share(chunks, thread, team)),
+              last_chunk = int(share(chunks, thread + 1, team));
+    Maker maker(p.source, making);
+    maker.begin(first_chunk, last_chunk);
+    for (int chunk = first_chunk; chunk < last_chunk; ++chunk) {
+      const int first = chunk * p.kChunkRows;
+      const int last = first + p.kChunkRows < p.rows() ? first + p.kChunkRows : p.rows();
+      maker.make_for(chunk + 1);
       to_points<kSide, winograd::transform_source<RowVector>>(
           p, p.source, p.height, p.width, p.before, source, first, last, from, values);
       for (int point = 0; point < kPoints; ++point) {
@@ -178,24 +179,24 @@ void make_winograd_weights(const WeightShape& s, const float* stored, bool backw
 }
 
 std::size_t winograd_scratch_size(const WinogradProduct& p) {
-  return slot_size(p) * p.slots + std::size_t(chunks_of(p)) * 2 * p.target.lanes() * 2;
+  return slot_size(p) * p.slots + std::size_t(p.chunks()) * 2 * p.target.lanes() * 2;
 }
 
 void run_winograd(const WinogradProduct& p, const Bf16* source, const float* weights, Bf16* target,
-                  const Finish& f, float* scratch) {
+                  const Finish& f, float* scratch, const SourceMaking& making) {
   switch (f.kind) {
     case Finish::plain:
-      return run_kind<Finish::plain>(p, source, weights, target, f, scratch);
+      return run_kind<Finish::plain>(p, source, weights, target, f, scratch, making);
     case Finish::logits:
       __builtin_trap();  // of dense layers only
     case Finish::add:
-      return run_kind<Finish::add>(p, source, weights, target, f, scratch);
+      return run_kind<Finish::add>(p, source, weights, target, f, scratch, making);
     case Finish::bias:
-      return run_kind<Finish::bias>(p, source, weights, target, f, scratch);
+      return run_kind<Finish::bias>(p, source, weights, target, f, scratch, making);
     case Finish::norm_sums:
-      return run_kind<Finish::norm_sums>(p, source, weights, target, f, scratch);
+      return run_kind<Finish::norm_sums>(p, source, weights, target, f, scratch, making);
     case Finish::gradient:
-      return run_kind<Finish::gradient>(p, source, weights, target, f, scratch);
+      return run_kind<Finish::gradient>(p, source, weights, target, f, scratch, making);
   }
 }
 

@@ -1,0 +1,110 @@
+// Values that the layer which reads them makes (making.h), against values that are there before.
+#include "kernels/amx/making.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "kernels/amx/family.h"
+#include "kernels/amx/op_trial.h"
+#include "kernels/amx/product.h"
+#include "kernels/parallel.h"
+
+namespace convoy::amx {
+
+namespace {
+
+struct Form {
+  int batch, in, size, out, kernel, stride, padding;
+};
+
+OpTrial trial_of(const Form& f, bool left) {
+  const int out = (f.size + 2 * f.padding - f.kernel) / f.stride + 1;
+  OpTrial t;
+  t.spec = {.layer = Convolution{.channels = f.out,
+                                 .kernel = f.kernel,
+                                 .stride = f.stride,
+                                 .padding = f.padding,
+                                 .bias = false},
+            .name = "convolution",
+            .inputs = {{f.in, f.size, f.size}},
+            .output = {f.out, out, out},
+            .batch = f.batch};
+  Rng rng(7, Purpose::test);
+  t.inputs.push_back(random_plain(rng, t.spec.inputs[0].count() * f.batch));
+  t.weight = random_plain(rng, std::size_t(f.in) * f.out * f.kernel * f.kernel);
+  t.output_gradient = random_plain(rng, t.spec.output.count() * f.batch);
+  t.take = true;
+  t.left = left;
+  return t;
+}
+
+class AmxMaking : public testing::TestWithParam<Form> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AmxMaking);
+
+// More threads than cores too, so that one has to wait for what another makes.
+TEST_P(AmxMaking, HasTheBitsOfAValueThatWasThereBefore) {
+  set_threads(1);
+  OpTrial before = trial_of(GetParam(), false);
+  before.run();
+  for (const int threads : {1, 2, 3, 7}) {
+    SCOPED_TRACE(fmt::format("{} threads", threads));
+    set_threads(threads);
+    OpTrial made = trial_of(GetParam(), true);
+    made.run();
+    EXPECT_TRUE(made.output == before.output);
+    EXPECT_TRUE(made.input_gradients == before.input_gradients);
+    EXPECT_TRUE(made.weight_gradient == before.weight_gradient);
+    EXPECT_TRUE(made.taken == before.taken);
+  }
+  set_threads(1);
+}
+
+const Form kForms[] = {
+    {32, 40, 12, 48, 3, 1, 1},    // one lot
+    {70, 64, 9, 64, 3, 1, 1},     // three lots, the last with six images
+    {16, 40, 13, 64, 3, 1, 0},    // lots of 16
+    {5, 72, 14, 40, 3, 1, 1},     // lots of 8, tiles that are joined
+    {33, 33, 11, 40, 5, 1, 2},    // a kernel that reaches further
+    {32, 40, 13, 48, 3, 2, 1},    // stride: rows that are read once, and twice
+    {9, 40, 12, 48, 1, 2, 0},     // rows that nobody reads
+    {40, 96, 10, 160, 1, 1, 0},   // no neighbours
+    {8, 512, 4, 512, 3, 1, 1},    // weights larger than the source: threads share out planes
+    {64, 128, 24, 32, 3, 1, 1}};  // several chunks for each thread
+
+INSTANTIATE_TEST_SUITE_P(Forms, AmxMaking,
+                         testing::ValuesIn(kForms, kForms + (is_usable() ? std::size(kForms) : 0)),
+                         [](const auto& named) { return fmt::format("{}", named.index); });
+
+TEST(SourceReads, SayWhatIsReadFirstAndLast) {
+  const SourceReads reads = SourceReads::of({{0, 2}, {1, 4}, {9, 0}, {3, 5}, {2, 4}}, 9);
+  EXPECT_EQ(reads.until, (std::vector<std::int32_t>{0, 2, 4, 4, 5, 9}));
+  EXPECT_EQ(reads.from, (std::vector<std::int32_t>{0, 1, 2, 2, 2, 9}));
+}
+
+// A 3 x 3 window over 4 x 6 positions with 32 images: a position is a block.
+TEST(SourceReads, OfAPlanCoverItsTilesAndLittleMore) {
+  const int height = 4, width = 6;
+  const TilePlan plan = plan_tiles(sliding_windows({.height = height,
+                                                    .width = width,
+                                                    .out_height = height,
+                                                    .out_width = width,
+                                                    .kernel = 3,
+                                                    .padding = 1}),
+                                   32);
+  const Layout l = make_layout(64, 32, height * width);
+  const SourceReads reads = source_reads(plan, l, l);
+  ASSERT_EQ(reads.until.size(), std::size_t(2 * l.blocks + 1));
+  for (int unit = 0; unit < 2 * l.blocks; ++unit) {
+    const int lot = unit / l.blocks, row = unit % l.blocks / width;
+    // Blocks pair rows of the map: at most three rows further than its own.
+    EXPECT_LE(reads.until[unit + 1], lot * l.blocks + std::min(height, row + 4) * width);
+    EXPECT_GE(reads.from[unit], lot * l.blocks + std::max(0, row - 3) * width);
+    EXPECT_GT(reads.until[unit + 1], reads.from[unit]);
+  }
+  EXPECT_EQ(reads.until.back(), 2 * l.blocks);
+  EXPECT_EQ(reads.from[l.blocks], l.blocks) << "lots do not read each other's images";
+}
+
+}  // namespace
+
+}  // namespace convoy::amx
