@@ -93,6 +93,8 @@ struct GradientSums {
   const std::byte* factor =
       nullptr;  // a value of the same shape: sums of the product are wanted too
   bool relu = false;
+  const std::byte* saved = nullptr;  // with the factor it tells where the value is positive, see
+                                     // OpTraits::saves_signs; null: read the value
   std::byte* sums = nullptr;  // OpTraits::sums_bytes, in a form that the family's layers agree on
 };
 
@@ -139,6 +141,8 @@ struct OpTraits {
   std::size_t sums_bytes = 0;    // room for those that backward can use, if somebody takes them;
   bool sums_with_input = false;  // also with inputs[0] as the factor,
   bool sums_behind_relu = false;
+  bool saves_signs = false;     // where the output is positive follows from inputs[0] and `saved`,
+                                // in a form that the family's layers agree on
   std::size_t left_bytes = 0;   // above 0: can leave its output and the gradient of its first input
   bool makes_input = false;     // forward does what is left for inputs[0]
   bool makes_gradient = false;  // backward does what is left for output_gradient

@@ -325,6 +325,7 @@ std::vector<ArenaRange> Graph::backward(std::byte* arena, const NodeHook& done,
       const OpTraits& traits = user.op->traits();
       if (traits.sums_with_input) take.factor = at(arena, user.inputs[0]);
       take.relu = traits.sums_behind_relu;
+      if (traits.saves_signs) take.saved = at(arena, user.saved);
       take.sums = at(arena, user.sums);
     }
     const bool left = i + 1 < steps_.size() && steps_[i + 1].leaves_gradient;

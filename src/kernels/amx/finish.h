@@ -11,7 +11,7 @@ template <Finish::Kind kKind>
 struct Finisher {
   static constexpr bool kSums = kKind == Finish::norm_sums || kKind == Finish::gradient;
 
-  Row bias, floor, sum = zero_row(), products = zero_row();
+  Row bias, floor, scale = zero_row(), shift = zero_row(), sum = zero_row(), products = zero_row();
   const Layout* layout;
   int plane;
   const Finish* how;
@@ -21,6 +21,10 @@ struct Finisher {
       : layout(&l), plane(which_plane), how(&f), target(to) {
     if (kKind == Finish::bias || kKind == Finish::logits)
       bias = load_row(f.bias_lanes + plane * kLanes);
+    if (kKind == Finish::gradient && f.scale) {
+      scale = load_row(f.scale + plane * kLanes);
+      shift = load_row(f.shift + plane * kLanes);
+    }
     floor = same_row(f.relu ? 0.0f : -__builtin_inff());
   }
 
@@ -47,11 +51,15 @@ struct Finisher {
   inline __attribute__((always_inline)) void finish_gradient(std::size_t at, Row v) {
     if (how->added) v = v + load_row(target + at);
     Numbers g = narrow(v);
-    if (how->value) g = keep(positive(load(how->value + at)), g);
+    const Row factor = how->factor ? load_row(how->factor + at) : zero_row();
+    if (how->scale)
+      g = keep(positive(fused(factor, scale, shift)), g);
+    else if (how->value)
+      g = keep(positive(load(how->value + at)), g);
     store(target + at, g);
     v = widen(g);
     sum = sum + v;
-    if (how->factor) products = fused(v, load_row(how->factor + at), products);
+    if (how->factor) products = fused(v, factor, products);
   }
 
   // Writes or adds the sums so far to `partial`, [2][lanes], and begins anew.

@@ -34,6 +34,7 @@ class NormOp : public Op {
                .sums_bytes = sums_bytes(layout_),
                .sums_with_input = true,
                .sums_behind_relu = norm_.relu,
+               .saves_signs = spec.training && norm_.relu && !residual_,
                .left_bytes = spec.training ? left_bytes(layout_) : 0,
                .saved_bytes = spec.training ? 4 * lanes : 0,
                .scratch_bytes = 4 * lanes + sums_bytes(layout_)};

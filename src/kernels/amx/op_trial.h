@@ -127,6 +127,8 @@ class OpTrial {
   // can.
   bool give = false, take = false, take_behind_relu = false;
   std::vector<float> factor;  // plain, of the first input's shape; may be empty
+  std::vector<float> signs;   // scale and shift of each channel of the first input, with the factor
+                              // instead of its values' signs; may be empty
   // The op makes its input and its output's gradient itself, and leaves to others what it can leave
   // (making.h), where it can.
   bool left = false;
@@ -252,9 +254,15 @@ class OpTrial {
     Garbage factor_value(family.value_bytes(spec.inputs[0], spec.batch));
     if (!factor.empty())
       import_plain(layout(spec.inputs[0]), factor.data(), value(factor_value.get()));
-    const GradientSums wanted{.factor = factor.empty() ? nullptr : factor_value.get(),
-                              .relu = take_behind_relu,
-                              .sums = taken_sums.get()};
+    std::vector<float> sign_lanes(2 * layout(spec.inputs[0]).lanes());
+    const auto second = signs.begin() + std::ptrdiff_t(signs.size() / 2);
+    std::copy(signs.begin(), second, sign_lanes.begin());
+    std::copy(second, signs.end(), sign_lanes.begin() + std::ptrdiff_t(sign_lanes.size() / 2));
+    const GradientSums wanted{
+        .factor = factor.empty() ? nullptr : factor_value.get(),
+        .relu = take_behind_relu,
+        .saved = reinterpret_cast<const std::byte*>(signs.empty() ? nullptr : sign_lanes.data()),
+        .sums = taken_sums.get()};
     const Unmade unmade(layout(spec.output),
                         left && traits.makes_gradient ? &output_gradient : nullptr, true,
                         gradient.get());

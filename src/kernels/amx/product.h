@@ -34,11 +34,14 @@ struct Finish {
   // of their squares, come in front.
   double* partial = nullptr;
   float* logits_out = nullptr;  // logits: [batch][channels] instead of the target
-  // gradient: zero where `value` is not positive (null: kept); sums in `partial` as for norm_sums,
-  // of the gradient and of its product with `factor` (null: zero). All in the target's layout.
+  // gradient: zero where `value` is not positive (null: kept), or scale * factor + shift (null:
+  // kept); sums in `partial` as for norm_sums, of the gradient and of its product with `factor`
+  // (null: zero). All in the target's layout.
   bool added = false;  // to what is there, as by `add`
   const Bf16* value = nullptr;
   const Bf16* factor = nullptr;
+  const float* scale = nullptr;  // [target lanes]
+  const float* shift = nullptr;
 };
 
 struct TileProduct {

@@ -94,8 +94,13 @@ class ProductOp : public Op {
       finish.kind = Finish::gradient;
       finish.added = args.add_to_gradient;
       finish.partial = reinterpret_cast<double*>(args.take->sums);
-      finish.value = args.take->relu ? source : nullptr;
       finish.factor = args.take->factor ? value(args.take->factor) : nullptr;
+      if (args.take->relu && args.take->saved) {  // of a norm: scale and shift of each lane
+        finish.scale = reinterpret_cast<const float*>(args.take->saved);
+        finish.shift = finish.scale + source_.lanes();
+      } else if (args.take->relu) {
+        finish.value = source;
+      }
     }
     way_->backward({.source = source,
                     .target_gradient = gradient,

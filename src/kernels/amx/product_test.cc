@@ -67,8 +67,14 @@ void check_product(OpTrial& t, const Plain& p, bool bias, bool relu) {
     dw_size[w] += std::abs(of_w);
   });
   if (t.take) {
-    for (std::size_t i = 0; t.take_behind_relu && i < dx.size(); ++i)
-      if (!(t.inputs[0][i] > 0)) dx[i] = 0;
+    const std::size_t channels = t.spec.inputs[0].channels, area = t.spec.inputs[0].area();
+    for (std::size_t i = 0; t.take_behind_relu && i < dx.size(); ++i) {
+      const std::size_t channel = i / area % channels;
+      const float sign = t.signs.empty()
+                             ? t.inputs[0][i]
+                             : std::fma(t.factor[i], t.signs[channel], t.signs[channels + channel]);
+      if (!(sign > 0)) dx[i] = 0;
+    }
     check_taken(t);
   }
   if (!t.spec.first) {
@@ -97,6 +103,8 @@ void fill(OpTrial& t, Rng& rng, std::size_t weights, int out, bool bias) {
   t.take_behind_relu = rng.below(2) == 0;
   if (rng.below(2) == 0) t.factor = random_plain(rng, t.inputs[0].size());
   t.left = rng.below(3) == 0;
+  if (!t.factor.empty() && rng.below(2) == 0)
+    t.signs = random_plain(rng, 2 * std::size_t(t.spec.inputs[0].channels));
 }
 
 void convolution_case(Rng& rng, std::size_t most_products) {
