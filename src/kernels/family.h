@@ -75,7 +75,7 @@ struct StepKey {
 // Left: a layer may leave the last pass over what it writes to the layer that runs next and reads
 // it, which does that part by part, shortly before it reads each. `leave` has room for
 // OpTraits::left_bytes, to say what is to be done, in a form that the family's layers agree on;
-// `left` is what the layer before has said.
+// `left` is what the layer that ran before has said.
 struct ForwardArgs {
   std::span<const std::byte* const> inputs;
   std::byte* output;
@@ -93,8 +93,8 @@ struct GradientSums {
   const std::byte* factor =
       nullptr;  // a value of the same shape: sums of the product are wanted too
   bool relu = false;
-  const std::byte* saved = nullptr;  // with the factor it tells where the value is positive, see
-                                     // OpTraits::saves_signs; null: read the value
+  const std::byte* saved = nullptr;  // with the factor, which is there then, it tells where the
+                                     // value is positive, see OpTraits::saves_signs; null: read it
   std::byte* sums = nullptr;  // OpTraits::sums_bytes, in a form that the family's layers agree on
 };
 

@@ -27,7 +27,7 @@ Graph::Graph(const Network& network, Parameters& parameters, const Family& famil
   plan_values();
   if (options_.training) {
     plan_gradients();
-    plan_leaving();
+    if (options_.leaving) plan_leaving();
   }
   arena_bytes_ = place_buffers(buffers_);
   logits_.resize(std::size_t(options.batch) * network.classes());
@@ -215,7 +215,8 @@ void Graph::plan_leaving() {
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     Step& step = steps_[i];
     const OpTraits& traits = step.op->traits();
-    if (traits.left_bytes == 0 || !traits.reads_inputs) continue;
+    if (traits.left_bytes == 0) continue;
+    CHECK(traits.reads_inputs, "{}: what it leaves needs its inputs", step.layer->node);
     step.leaves_output = i + 1 < steps_.size() && steps_[i + 1].op->traits().makes_input &&
                          steps_[i + 1].layer->inputs[0] == step.layer->output;
     step.leaves_gradient = i > 0 && can_leave_gradient(i);
@@ -231,18 +232,14 @@ void Graph::plan_leaving() {
   if (bytes > 0) left_ = new_buffer(bytes, 0, 2 * int(steps_.size()));
 }
 
-// If the step before is the only one to read this gradient, and does not write what it is made
-// from.
+// If the step before reads this gradient, no other layer has given a part of it (those that read
+// the value have run: they come behind this step), and what it is made from is not written there.
 bool Graph::can_leave_gradient(std::size_t i) const {
   const Step &step = steps_[i], &next = steps_[i - 1];
-  const NodeId value = next.layer->output;
-  if (!next.op->traits().makes_gradient || step.layer->inputs[0] != value) return false;
+  if (!next.op->traits().makes_gradient) return false;
+  if (step.layer->inputs[0] != next.layer->output) return false;
   if (step.output_gradient < 0 || step.input_gradients[0] < 0) return false;
-  if (step.add_to_gradient || !step.additions.empty() || next.copy_from >= 0) return false;
-  for (const Step& other : steps_)
-    if (&other != &step &&
-        std::count(other.layer->inputs.begin(), other.layer->inputs.end(), value))
-      return false;
+  if (step.add_to_gradient || !step.additions.empty()) return false;
   return std::count(next.input_gradients.begin(), next.input_gradients.end(),
                     step.output_gradient) == 0;
 }

@@ -27,6 +27,8 @@ struct GraphOptions {
   std::uint64_t seed = 1;
   float label_smoothing = 0;
   StatisticsExchange* exchange = nullptr;  // of batch norms in training, see OpSpec
+  bool leaving = true;  // layers may leave passes to their neighbours (see Left in family.h); the
+                        // bits are the same without
 };
 
 class Graph {

@@ -1,8 +1,8 @@
 // The network of airbench94 (Jordan 2024), made to learn CIFAR-10 in few operations: 0.11 GFLOP an
 // image, a fifth of resnet18's. The first convolution is meant to start as a whitening of image
 // patches and to stay so (`start = "whiten,identity"`, `freeze = "whiten"`). ReLU stands where the
-// original has GELU, the whitening has no bias, and batch norms have weights. airbench_wide has half
-// as many channels again, and more than twice the operations.
+// original has GELU, the whitening has no bias, and batch norms have weights. airbench_wide has
+// half as many channels again, and more than twice the operations.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -55,10 +55,11 @@ BlockRange read_by(const TilePlan& plan, std::size_t block) {
 }  // namespace
 
 SourceReads source_reads(const TilePlan& plan, const Layout& source, const Layout& target) {
+  std::vector<BlockRange> of_block;
+  for (int block = 0; block < target.blocks; ++block) of_block.push_back(read_by(plan, block));
   std::vector<SourceReads::Range> units;
   for (int lot = 0; lot < target.lots; ++lot)
-    for (int block = 0; block < target.blocks; ++block)
-      units.push_back(read_by(plan, block).of_lot(lot, source));
+    for (const BlockRange& range : of_block) units.push_back(range.of_lot(lot, source));
   return SourceReads::of(units, source.lots * source.blocks);
 }
 

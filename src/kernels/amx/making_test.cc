@@ -61,8 +61,8 @@ TEST_P(AmxMaking, HasTheBitsOfAValueThatWasThereBefore) {
 
 const Form kForms[] = {
     {32, 40, 12, 48, 3, 1, 1},    // one lot
-    {70, 64, 9, 64, 3, 1, 1},     // three lots, the last with six images
-    {16, 40, 13, 64, 3, 1, 0},    // lots of 16
+    {90, 64, 9, 64, 3, 1, 1},     // three lots of 32, the last with 26 images
+    {48, 40, 13, 64, 3, 1, 0},    // three lots of 16
     {5, 72, 14, 40, 3, 1, 1},     // lots of 8, tiles that are joined
     {33, 33, 11, 40, 5, 1, 2},    // a kernel that reaches further
     {32, 40, 13, 48, 3, 2, 1},    // stride: rows that are read once, and twice
@@ -81,28 +81,37 @@ TEST(SourceReads, SayWhatIsReadFirstAndLast) {
   EXPECT_EQ(reads.from, (std::vector<std::int32_t>{0, 1, 2, 2, 2, 9}));
 }
 
-// A 3 x 3 window over 4 x 6 positions with 32 images: a position is a block.
-TEST(SourceReads, OfAPlanCoverItsTilesAndLittleMore) {
-  const int height = 4, width = 6;
-  const TilePlan plan = plan_tiles(sliding_windows({.height = height,
-                                                    .width = width,
-                                                    .out_height = height,
-                                                    .out_width = width,
-                                                    .kernel = 3,
-                                                    .padding = 1}),
-                                   32);
-  const Layout l = make_layout(64, 32, height * width);
-  const SourceReads reads = source_reads(plan, l, l);
-  ASSERT_EQ(reads.until.size(), std::size_t(2 * l.blocks + 1));
-  for (int unit = 0; unit < 2 * l.blocks; ++unit) {
-    const int lot = unit / l.blocks, row = unit % l.blocks / width;
-    // Blocks pair rows of the map: at most three rows further than its own.
-    EXPECT_LE(reads.until[unit + 1], lot * l.blocks + std::min(height, row + 4) * width);
-    EXPECT_GE(reads.from[unit], lot * l.blocks + std::max(0, row - 3) * width);
-    EXPECT_GT(reads.until[unit + 1], reads.from[unit]);
+// For all sizes of lots: every tile that a unit reads lies between what is read from it on and what
+// is read until then, and lots do not read each other's images.
+TEST(SourceReads, OfAPlanCoverItsTiles) {
+  const WindowSpec window{
+      .height = 5, .width = 6, .out_height = 5, .out_width = 6, .kernel = 3, .padding = 1};
+  for (const int batch : {5, 16, 64, 90}) {
+    const Layout l = make_layout(batch, 32, window.height * window.width);
+    SCOPED_TRACE(fmt::format("{} lots of {}", l.lots, l.lot));
+    const TilePlan plan = plan_tiles(sliding_windows(window), l.lot);
+    const SourceReads reads = source_reads(plan, l, l);
+    ASSERT_EQ(reads.until.size(), std::size_t(l.lots * l.blocks + 1));
+    EXPECT_EQ(reads.until.back(), l.lots * l.blocks);
+    for (int unit = 0; unit < l.lots * l.blocks; ++unit) {
+      const int lot = unit / l.blocks, block = unit % l.blocks;
+      const auto expect_covered = [&](int row, int rows) {
+        EXPECT_GE(lot * l.blocks + row / 32, reads.from[unit]);
+        EXPECT_LT(lot * l.blocks + (row + rows - 1) / 32, reads.until[unit + 1]);
+      };
+      for (int s = plan.runs[plan.blocks[block].runs].steps;
+           s < plan.runs[plan.blocks[block + 1].runs].steps; ++s) {
+        for (const std::int32_t row : plan.steps[s].row) {
+          if (row >= 0) expect_covered(row, 16);
+          if (row >= kZeroRows) continue;
+          for (const std::int32_t half : plan.joins[-2 - row].row)
+            if (half >= 0) expect_covered(half, 8);
+        }
+      }
+      EXPECT_GE(reads.from[unit], lot * l.blocks);
+      EXPECT_LE(reads.until[unit + 1], (lot + 1) * l.blocks);
+    }
   }
-  EXPECT_EQ(reads.until.back(), 2 * l.blocks);
-  EXPECT_EQ(reads.from[l.blocks], l.blocks) << "lots do not read each other's images";
 }
 
 }  // namespace

@@ -95,7 +95,8 @@ class ProductOp : public Op {
       finish.added = args.add_to_gradient;
       finish.partial = reinterpret_cast<double*>(args.take->sums);
       finish.factor = args.take->factor ? value(args.take->factor) : nullptr;
-      if (args.take->relu && args.take->saved) {  // of a norm: scale and shift of each lane
+      if (args.take->relu && args.take->saved && finish.factor) {
+        // Of a norm: scale and shift of each lane.
         finish.scale = reinterpret_cast<const float*>(args.take->saved);
         finish.shift = finish.scale + source_.lanes();
       } else if (args.take->relu) {

@@ -238,15 +238,16 @@ class ByWinograd : public ProductWay {
   explicit ByWinograd(const WaySpec& way)
       : shape_(way.form.shape),
         forward_(winograd_of(way.spec, way.spec.batch)),
-        backward_(winograd_backward(forward_)),
-        forward_reads_(source_reads(forward_)),
-        backward_reads_(source_reads(backward_)) {
+        backward_(winograd_backward(forward_)) {
     Cutter scratch;
     weights_at_ = scratch.take(winograd_weights_size(shape_) * sizeof(float));
     std::size_t rows = winograd_scratch_size(forward_);
-    if (way.spec.training)
+    if (way.spec.training) {
       rows = std::max(
           {rows, winograd_scratch_size(backward_), winograd_gradient_scratch_size(forward_)});
+      forward_reads_ = source_reads(forward_);
+      backward_reads_ = source_reads(backward_);
+    }
     rows_at_ = scratch.take(rows * sizeof(float));
     moving_at_ = scratch.take(moving_bytes(way));
     scratch_bytes_ = scratch.size();
