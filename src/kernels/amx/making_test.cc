@@ -59,21 +59,27 @@ TEST_P(AmxMaking, HasTheBitsOfAValueThatWasThereBefore) {
   set_threads(1);
 }
 
-const Form kForms[] = {
-    {32, 40, 12, 48, 3, 1, 1},    // one lot
-    {90, 64, 9, 64, 3, 1, 1},     // three lots of 32, the last with 26 images
-    {48, 40, 13, 64, 3, 1, 0},    // three lots of 16
-    {5, 72, 14, 40, 3, 1, 1},     // lots of 8, tiles that are joined
+const Form kForms[] = {{32, 40, 12, 48, 3, 1, 1},    // one lot
+                       {90, 64, 9, 64, 3, 1, 1},     // three lots of 32, the last with 26 images
+                       {48, 40, 13, 64, 3, 1, 0},    // three lots of 16
+                       {5, 72, 14, 40, 3, 1, 1},     // lots of 8, tiles that are joined
+                       {32, 40, 13, 48, 3, 2, 1},    // stride: rows that are read once, and twice
+                       {9, 40, 12, 48, 1, 2, 0},     // rows that nobody reads
+                       {40, 96, 10, 160, 1, 1, 0}};  // no neighbours
+const Form kLargeForms[] = {
     {33, 33, 11, 40, 5, 1, 2},    // a kernel that reaches further
-    {32, 40, 13, 48, 3, 2, 1},    // stride: rows that are read once, and twice
-    {9, 40, 12, 48, 1, 2, 0},     // rows that nobody reads
-    {40, 96, 10, 160, 1, 1, 0},   // no neighbours
     {8, 512, 4, 512, 3, 1, 1},    // weights larger than the source: threads share out planes
     {64, 128, 24, 32, 3, 1, 1}};  // several chunks for each thread
 
-INSTANTIATE_TEST_SUITE_P(Forms, AmxMaking,
-                         testing::ValuesIn(kForms, kForms + (is_usable() ? std::size(kForms) : 0)),
-                         [](const auto& named) { return fmt::format("{}", named.index); });
+template <std::size_t kCount>
+auto where_usable(const Form (&forms)[kCount]) {
+  return testing::ValuesIn(forms, forms + (is_usable() ? kCount : 0));
+}
+std::string number_of(const testing::TestParamInfo<Form>& info) {
+  return fmt::format("{}", info.index);
+}
+INSTANTIATE_TEST_SUITE_P(Fast, AmxMaking, where_usable(kForms), number_of);
+INSTANTIATE_TEST_SUITE_P(Slow, AmxMaking, where_usable(kLargeForms), number_of);
 
 TEST(SourceReads, SayWhatIsReadFirstAndLast) {
   const SourceReads reads = SourceReads::of({{0, 2}, {1, 4}, {9, 0}, {3, 5}, {2, 4}}, 9);
