@@ -146,7 +146,7 @@ test("numbers stand behind every chart, and nothing is without a name", async ()
   const details = page.locator("figure details.numbers");
   assert.equal(await details.count(), await page.locator("figure").count());
   await chart(page, "Throughput").getByText("Numbers").click();
-  assert.ok((await chart(page, "Throughput").locator("tbody tr").count()) > 20);
+  await chart(page, "Throughput").locator("tbody tr").nth(20).waitFor();  // rows are made once it is open
   const nameless = await page.$$eval("button, select, [role=img], [role=region]", (elements) => elements.filter((element) => !(element.getAttribute("aria-label") || element.textContent?.trim() || document.querySelector(`label[for="${element.id}"]`))).map((element) => element.outerHTML));
   assert.deepEqual(nameless, []);
   assert.deepEqual(complaints, []);
