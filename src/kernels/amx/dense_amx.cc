@@ -26,13 +26,11 @@ constexpr int kAhead = 4;  // blocks
 CONVOY_INLINE void multiply(const Bf16* a, const Bf16* w, bool both) {
   load_tile<4, false>(a);
   load_tile<6, false>(w);
-  multiply_tiles<0, 4, 6>();
   load_tile<7, false>(w + 512);
-  multiply_tiles<1, 4, 7>();
+  multiply_by_both<0, 4>();
   if (!both) return;
   load_tile<5, false>(a + 512);
-  multiply_tiles<2, 5, 6>();
-  multiply_tiles<3, 5, 7>();
+  multiply_by_both<2, 5>();
 }
 
 void finish_target(const Layout& l, int plane, const float* sums, const Finish& f, Bf16* target) {

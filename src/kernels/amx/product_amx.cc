@@ -47,14 +47,8 @@ CONVOY_INLINE void multiply(const TileStep& step, const TileRows& rows, const Bf
   load_tile<6, kStreamWeights>(w);
   if (second) load_tile<kSecond, true>(rows.at<kSecond>(step.row[1]));
   load_tile<7, kStreamWeights>(w + 512);
-  if (first) {
-    multiply_tiles<0, kFirst, 6>();
-    multiply_tiles<1, kFirst, 7>();
-  }
-  if (second) {
-    multiply_tiles<2, kSecond, 6>();
-    multiply_tiles<3, kSecond, 7>();
-  }
+  if (first) multiply_by_both<0, kFirst>();
+  if (second) multiply_by_both<2, kSecond>();
 }
 
 // A step of a full run, whose first rows are in their tile.
@@ -63,10 +57,7 @@ CONVOY_INLINE void multiply_full(const Bf16* second, const Bf16* w) {
   load_tile<6, kStreamWeights>(w);
   load_tile<kSecond, true>(second);
   load_tile<7, kStreamWeights>(w + 512);
-  multiply_tiles<0, kFirst, 6>();
-  multiply_tiles<2, kSecond, 6>();
-  multiply_tiles<1, kFirst, 7>();
-  multiply_tiles<3, kSecond, 7>();
+  multiply_block<kFirst, kSecond>();
 }
 
 // The block whose sums wait to be finished.

@@ -25,6 +25,24 @@ CONVOY_INLINE void end_sums(float* there) {
 }
 #endif
 
+#if !defined(CONVOY_ON_AVX512)
+// Sums kSum and kSum + 1, side by side, plus tile kLeft times tiles 6 and 7.
+template <int kSum, int kLeft>
+CONVOY_INLINE void multiply_by_both() {
+  multiply_tiles<kSum, kLeft, 6>();
+  multiply_tiles<kSum + 1, kLeft, 7>();
+}
+// The sums of a block (below) plus tiles kFirst and kSecond times tiles 6 and 7.
+template <int kFirst, int kSecond>
+CONVOY_INLINE void multiply_block() {
+  multiply_tiles<0, kFirst, 6>();
+  multiply_tiles<2, kSecond, 6>();
+  multiply_tiles<1, kFirst, 7>();
+  multiply_tiles<3, kSecond, 7>();
+}
+constexpr bool kLoadsCost = true;  // a tile that stays for several products saves time
+#endif
+
 // The sums of a block, tiles 0 to 3: rows 0 to 15 x channels 0 to 15, x 16 to 31, rows 16 to 31 x 0
 // to 15, ...
 CONVOY_INLINE void begin_block(float* there, bool fresh) {

@@ -35,12 +35,10 @@ CONVOY_INLINE void multiply_tap(const WeightProduct& p, const Slab& slab, const 
     for (int step = 0; step < slab.steps; ++step, a += advance, b += kBlock) {
       load_tile<4, true>(a);
       load_tile<6, true>(b);
-      multiply_tiles<0, 4, 6>();
       load_tile<7, true>(b + 512);
-      multiply_tiles<1, 4, 7>();
+      multiply_by_both<0, 4>();
       load_tile<5, true>(a + 512);
-      multiply_tiles<2, 5, 6>();
-      multiply_tiles<3, 5, 7>();
+      multiply_by_both<2, 5>();
     }
   });
 }
@@ -94,7 +92,7 @@ CONVOY_INLINE void end_three(float* c, std::size_t pitch) {
 void multiply_pair(const WeightProduct& p, const Slab& slab, const Cell& cell, int in,
                    const Bf16* ys, float* sums, bool fresh) {
   const std::size_t pitch = std::size_t(p.shape.in_planes) * p.shape.out_planes * kBlock;
-  if (p.slide.kernel_width != 3 || p.step_advance() != 1) {
+  if (!kLoadsCost || p.slide.kernel_width != 3 || p.step_advance() != 1) {
     for (int tap = 0; tap < p.shape.taps; ++tap) {
       begin_block(sums + tap * pitch, fresh);
       multiply_tap(p, slab, cell, in, tap, ys);

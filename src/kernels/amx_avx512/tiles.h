@@ -44,29 +44,59 @@ CONVOY_INLINE __m512bh same_pair(const char* row, int k) {
   __builtin_memcpy(&pair, row + k * 4, sizeof pair);
   return (__m512bh)_mm512_set1_epi32(pair);
 }
-static __attribute__((noinline)) void add_product(Sums& sums, Factor left, Factor right) {
-  __m512 sum[16];
-  if (sums.fresh) {
+// Sums of 16 rows, of one right-hand factor or of two that lie side by side: kRows rows at a time
+// stay in registers. Two factors share what is read of the left: with one, loads take longer than
+// products do where the CPU makes two of either at a time.
+template <int kRights>
+static __attribute__((noinline)) void add_products(float* sums, bool fresh, const char* left,
+                                                   const char* const (&right)[kRights]) {
+  constexpr int kRows = 16 / kRights;
+  for (int first = 0; first < 16; first += kRows, sums += kRows * 32, left += kRows * 64) {
+    __m512 sum[kRows][kRights];
 #pragma GCC unroll 16
-    for (int r = 0; r < 16; ++r) sum[r] = _mm512_setzero_ps();
-  } else {
-#pragma GCC unroll 16
-    for (int r = 0; r < 16; ++r) sum[r] = _mm512_loadu_ps(sums.rows + r * 32);
-  }
+    for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 2
-  for (int k = 0; k < 16; ++k) {
-    const auto pairs = (__m512bh)_mm512_loadu_si512(right.rows + k * 64);
+      for (int v = 0; v < kRights; ++v)
+        sum[r][v] = fresh ? _mm512_setzero_ps() : _mm512_loadu_ps(sums + r * 32 + v * 16);
+#pragma GCC unroll 1
+    for (int k = 0; k < 16; ++k) {
+      __m512bh pairs[kRights];
+#pragma GCC unroll 2
+      for (int v = 0; v < kRights; ++v)
+        pairs[v] = (__m512bh)_mm512_loadu_si512(right[v] + k * 64);
 #pragma GCC unroll 16
-    for (int r = 0; r < 16; ++r)
-      sum[r] = _mm512_dpbf16_ps(sum[r], pairs, same_pair(left.rows + r * 64, k));
+      for (int r = 0; r < kRows; ++r) {
+        const __m512bh same = same_pair(left + r * 64, k);
+#pragma GCC unroll 2
+        for (int v = 0; v < kRights; ++v)
+          sum[r][v] = _mm512_dpbf16_ps(sum[r][v], pairs[v], same);
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 2
+      for (int v = 0; v < kRights; ++v) _mm512_storeu_ps(sums + r * 32 + v * 16, sum[r][v]);
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < 16; ++r) _mm512_storeu_ps(sums.rows + r * 32, sum[r]);
-  sums.fresh = false;
 }
 template <int kSum, int kLeft, int kRight>
 CONVOY_INLINE void multiply_tiles() {
-  add_product(t_sums[kSum], t_factors[kLeft], t_factors[kRight]);
+  Sums& sums = t_sums[kSum];
+  add_products<1>(sums.rows, sums.fresh, t_factors[kLeft].rows, {t_factors[kRight].rows});
+  sums.fresh = false;
 }
+// Sums kSum and kSum + 1 lie side by side.
+template <int kSum, int kLeft>
+CONVOY_INLINE void multiply_by_both() {
+  Sums& sums = t_sums[kSum];
+  add_products<2>(sums.rows, sums.fresh, t_factors[kLeft].rows,
+                  {t_factors[6].rows, t_factors[7].rows});
+  sums.fresh = t_sums[kSum + 1].fresh = false;
+}
+template <int kFirst, int kSecond>
+CONVOY_INLINE void multiply_block() {
+  multiply_by_both<0, kFirst>();
+  multiply_by_both<2, kSecond>();
+}
+constexpr bool kLoadsCost = false;
 
 }  // namespace convoy::amx
