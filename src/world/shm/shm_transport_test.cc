@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <map>
 #include <random>
 #include <vector>
@@ -150,9 +151,12 @@ TEST(ShmTransportTest, LargeMessagesPassEachOther) {
   });
 }
 
+// The receiver takes nothing before both are cancelled: then the first has begun and the second has
+// not.
 TEST(ShmTransportTest, CancelledSendArrivesWholeOrNotAtAll) {
   constexpr std::size_t kBytes = std::size_t{4} << 20;
-  run_threads(small_segment(2), [](World world) {
+  std::latch cancelled(1);
+  run_threads(small_segment(2), [&](World world) {
     Transport& transport = world.transport;
     if (transport.rank() == 0) {
       auto first = patterned(1, kBytes), second = patterned(2, kBytes);
@@ -162,10 +166,12 @@ TEST(ShmTransportTest, CancelledSendArrivesWholeOrNotAtAll) {
       transport.cancel(waiting);
       std::fill(first.begin(), first.end(), std::byte{0});  // the caller's again
       std::fill(second.begin(), second.end(), std::byte{0});
+      cancelled.count_down();
       transport.wait(transport.send(1, 6, {}), kLong_s);
       transport.wait(transport.recv(1, 7, {}), kLong_s);
     } else {
       std::vector<std::byte> in(kBytes);
+      cancelled.wait();
       transport.wait(transport.recv(0, 6, {}), kLong_s);
       transport.wait(transport.recv(0, 5, in), kLong_s);
       EXPECT_TRUE(in == patterned(1, kBytes));
