@@ -111,9 +111,20 @@ void remove_unfinished(const std::filesystem::path& folder) {
 }
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
+    : FolderLock(folder, LOCK_EX | LOCK_NB) {}
+
+FolderLock FolderLock::after_others(const std::filesystem::path& folder) {
+  return FolderLock(folder, LOCK_EX);
+}
+
+FolderLock::FolderLock(const std::filesystem::path& folder, int operation)
     : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (fd_ < 0) fail("open", folder);
-  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  int failed;
+  do {
+    failed = ::flock(fd_, operation);
+  } while (failed && errno == EINTR);
+  if (!failed || errno != EWOULDBLOCK) return;
   ::close(fd_);
   throw DataError("{}: another process is writing to this folder: wait for it, or choose another",
                   folder.string());

@@ -53,6 +53,8 @@ class FolderLock {
   // Throws DataError where another process has it. Does nothing where the file system knows no
   // locks.
   explicit FolderLock(const std::filesystem::path& folder);
+  // The same for a few reads and writes: waits until no other process has it.
+  static FolderLock after_others(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FolderLock& operator=(FolderLock&& other) noexcept {
@@ -61,6 +63,7 @@ class FolderLock {
   }
 
  private:
+  FolderLock(const std::filesystem::path& folder, int operation);
   int fd_ = -1;
 };
 

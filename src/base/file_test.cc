@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include "base/error.h"
@@ -67,6 +69,20 @@ TEST_F(Files, FolderIsLockedUntilItsHolderEnds) {
   FolderLock moved = std::move(next);
   EXPECT_THROW(FolderLock{folder_}, DataError);
   EXPECT_THROW(FolderLock{folder_ / "none"}, DataError);
+  EXPECT_THROW(FolderLock::after_others(folder_ / "none"), DataError);
+}
+
+TEST_F(Files, OneMayWaitForTheLockOfAFolder) {
+  std::atomic<bool> released = false;
+  auto held = std::make_unique<FolderLock>(folder_);
+  std::thread next([&] {
+    const FolderLock lock = FolderLock::after_others(folder_);
+    EXPECT_TRUE(released);
+  });
+  released = true;
+  held.reset();
+  next.join();
+  EXPECT_NO_THROW(FolderLock{folder_});
 }
 
 TEST_F(Files, OnlyUnfinishedFilesAreRemoved) {

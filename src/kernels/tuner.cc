@@ -16,22 +16,11 @@ namespace {
 constexpr int kRounds = 3;
 constexpr double kMustWinBy = 0.9;
 
-}  // namespace
-
-Tuner::Tuner(std::filesystem::path file, std::string machine)
-    : file_(std::move(file)), machine_(std::move(machine)) {
-  load();
+bool is_among(std::span<const Tuner::Candidate> candidates, const std::string& name) {
+  return std::ranges::find(candidates, name, &Tuner::Candidate::name) != candidates.end();
 }
 
-std::string Tuner::choose(const std::string& key, std::span<const Candidate> candidates) {
-  CHECK(!candidates.empty(), "no candidates for {}", key);
-  std::lock_guard lock(mutex_);
-  const auto known = choices_.find(key);
-  if (known != choices_.end())
-    for (const Candidate& candidate : candidates)
-      if (candidate.name == known->second) return candidate.name;
-  if (candidates.size() == 1) return candidates[0].name;
-
+std::string fastest(std::span<const Tuner::Candidate> candidates) {
   // Interleaved, so that a slow moment of the machine does not decide; the first round warms up.
   std::vector<double> best(candidates.size(), 1e30);
   for (int round = 0; round <= kRounds; ++round)
@@ -42,9 +31,33 @@ std::string Tuner::choose(const std::string& key, std::span<const Candidate> can
   std::size_t winner = 0;
   for (std::size_t i = 1; i < candidates.size(); ++i)
     if (best[i] < best[winner] * kMustWinBy) winner = i;
-  choices_[key] = candidates[winner].name;
-  save();
   return candidates[winner].name;
+}
+
+// An object; an empty one where there is none to be read.
+nlohmann::json read_json(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  auto json = in ? nlohmann::json::parse(in, nullptr, false) : nlohmann::json();
+  return json.is_object() ? json : nlohmann::json::object();
+}
+
+}  // namespace
+
+Tuner::Tuner(std::filesystem::path file, std::string machine)
+    : file_(std::move(file)), machine_(std::move(machine)) {
+  load();
+}
+
+std::string Tuner::choose(const std::string& key, std::span<const Candidate> candidates) {
+  CHECK(!candidates.empty(), "no candidates for {}", key);
+  std::lock_guard lock(mutex_);
+  if (const auto known = choices_.find(key);
+      known != choices_.end() && is_among(candidates, known->second))
+    return known->second;
+  if (candidates.size() == 1) return candidates[0].name;
+  const std::string choice = settle(key, fastest(candidates), candidates);
+  choices_[key] = choice;
+  return choice;
 }
 
 std::string Tuner::recall(const std::string& key, const std::string& otherwise) const {
@@ -54,28 +67,30 @@ std::string Tuner::recall(const std::string& key, const std::string& otherwise) 
 }
 
 void Tuner::load() {
-  std::ifstream in(file_);
-  if (!in) return;
-  const auto json = nlohmann::json::parse(in, nullptr, false);
-  if (!json.is_object() || !json.contains(machine_) || !json[machine_].is_object()) return;
+  const auto json = read_json(file_);
+  if (!json.contains(machine_) || !json[machine_].is_object()) return;
   for (const auto& [key, choice] : json[machine_].items())
     if (choice.is_string()) choices_[key] = choice.get<std::string>();
 }
 
-// Other processes may have written since we read: their choices are kept.
-void Tuner::save() const {
+// Writes the winner, unless another process has written one meanwhile: then that one it is.
+std::string Tuner::settle(const std::string& key, const std::string& winner,
+                          std::span<const Candidate> candidates) {
   try {
-    nlohmann::json json = nlohmann::json::object();
-    if (std::ifstream in(file_); in) {
-      auto found = nlohmann::json::parse(in, nullptr, false);
-      if (found.is_object()) json = std::move(found);
-    }
-    for (const auto& [key, choice] : choices_) json[machine_][key] = choice;
     make_folder(file_.parent_path());
+    const FolderLock lock = FolderLock::after_others(file_.parent_path());
+    auto json = read_json(file_);
+    auto& of_machine = json[machine_];
+    if (!of_machine.is_object()) of_machine = nlohmann::json::object();
+    if (const auto found = of_machine.find(key);
+        found != of_machine.end() && found->is_string() && is_among(candidates, *found))
+      return *found;
+    of_machine[key] = winner;
     write_file_atomically(file_, json.dump(1) + "\n");
   } catch (const DataError&) {
     // A cache that cannot be written is done without.
   }
+  return winner;
 }
 
 std::filesystem::path default_tuner_file() {

@@ -1,5 +1,7 @@
 // Chooses between ways to compute the same thing by timing them once. Choices are kept in a file,
-// so that the next run makes the same choice at once, and computes the same bits.
+// so that the next run makes the same choice at once, and computes the same bits. Where several
+// processes time the same thing at once (workers of a first run do), the first to write decides for
+// all.
 #pragma once
 
 #include <filesystem>
@@ -23,14 +25,15 @@ class Tuner {
     std::function<double()> seconds;  // runs once and returns the time
   };
   // The remembered choice for `key`, or the fastest candidate, found by timing; a later candidate
-  // must win by a tenth.
+  // must win by a tenth. Whoever uses the same file is given the same.
   std::string choose(const std::string& key, std::span<const Candidate> candidates);
   // The remembered choice, or `otherwise`.
   std::string recall(const std::string& key, const std::string& otherwise) const;
 
  private:
   void load();
-  void save() const;
+  std::string settle(const std::string& key, const std::string& winner,
+                     std::span<const Candidate> candidates);
 
   std::filesystem::path file_;
   std::string machine_;
