@@ -48,6 +48,9 @@ struct Layout {
   }
   std::size_t bytes() const { return size() * sizeof(Bf16) + trailer_bytes(); }
   int lanes() const { return planes * kLanes; }
+  int lanes_in(int plane) const {  // that do not pad
+    return channels - plane * kLanes < kLanes ? channels - plane * kLanes : kLanes;
+  }
   // Sums over a value are taken by pieces of a plane and then added up in double and in order, so
   // that no sum depends on the number of threads: each lane has `pieces` partial sums in each lot.
   // Pieces are short (their sums are f32) and equal, and enough for several threads.

@@ -178,6 +178,7 @@ void product_span(const Call& call, const SourceView& view, std::size_t first, s
       rows.plane = x;
       const Bf16* w = weights;
       for (int i = 0; i < in_planes; ++i, w += kBlock, rows.plane += view.plane) {
+        limit_pairs((p.source.lanes_in(i) + 1) / 2);
         const TileStep* step = begin;
         if (p.runs[r].full) {
           load_tile<4, true>(rows.plane + std::size_t(step->row[0]) * kLanes);

@@ -122,6 +122,7 @@ void multiply_cell(const WeightProduct& p, const Cell& cell, const Slab& slab, b
   for (int in = 0; in < cell.ins; ++in) {
     const std::size_t at =
         (std::size_t(cell.first_in + in) * p.shape.out_planes + cell.first_out) * kBlock;
+    limit_rows(p.source.lanes_in(cell.first_in + in));
     for (int out = 0; out < cell.outs; ++out) {
       multiply_pair(p, slab, cell, in, cell.turned_targets(p, out), cell.sums + at + out * kBlock,
                     fresh);
