@@ -78,6 +78,20 @@ TEST(Train, SameSeedSameBitsTwiceAndAnotherSeedOthers) {
   EXPECT_NE(first.at("weights_sha256"), other.at("weights_sha256"));
 }
 
+// One worker needs no 4 GiB of addresses to share with nobody. (Sanitizers need them all.)
+TEST(Train, NeedsFewAddresses) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer maps terabytes";
+#endif
+  const TemporaryFolder folder;
+  std::vector<std::string> words = {"sh", "-c", "ulimit -v 2000000 && exec \"$0\" \"$@\"",
+                                    CONVOY_PROGRAM};
+  const std::vector<std::string> run = small_run(folder, {"--threads", "1"});
+  words.insert(words.end(), run.begin(), run.end());
+  const Ran ran = run_words(words);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
 TEST(Train, FlagsWinOverTheConfigurationFile) {
   TemporaryFolder folder;
   folder.write("run.toml", "batch = 100\nepochs = 1\nlr = 0.05\n");

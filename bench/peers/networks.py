@@ -40,7 +40,7 @@ def mnist_cnn(input, classes):
         layers += [nn.Conv2d(channels, out, 3), relu(), nn.MaxPool2d(2)]
         channels, side = out, (side - 2) // 2
     return nn.Sequential(
-        *layers, nn.Flatten(), nn.Dropout(0.5), nn.Linear(256 * side * side, 1000), relu(),
+        *layers, nn.Flatten(), nn.Dropout(0.25), nn.Linear(256 * side * side, 1000), relu(),
         nn.Linear(1000, 100), relu(), nn.Linear(100, classes))
 
 

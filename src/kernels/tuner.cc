@@ -34,10 +34,14 @@ std::string fastest(std::span<const Tuner::Candidate> candidates) {
   return candidates[winner].name;
 }
 
-// An object; an empty one where there is none to be read.
+// An object; an empty one where there is none to be read. Only files are read: a pipe might wait.
 nlohmann::json read_json(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  auto json = in ? nlohmann::json::parse(in, nullptr, false) : nlohmann::json();
+  nlohmann::json json;
+  std::error_code error;
+  if (std::filesystem::is_regular_file(file, error)) {
+    std::ifstream in(file);
+    json = nlohmann::json::parse(in, nullptr, false);
+  }
   return json.is_object() ? json : nlohmann::json::object();
 }
 

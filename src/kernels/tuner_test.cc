@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <atomic>
 #include <fstream>
+#include <functional>
 #include <latch>
 #include <string>
 #include <thread>
@@ -93,13 +95,22 @@ TEST_F(TunerFile, WhatCannotBeReadOrIsUnknownIsStartedAnew) {
   }
 }
 
-TEST_F(TunerFile, WhatCannotBeWrittenIsDoneWithout) {
-  std::ofstream(folder_ / "cache") << "a file";
-  Tuner tuner(file_, "machine");
-  EXPECT_EQ(choose(tuner, "a", 2, 1), "clever");
-  timed_ = 0;
-  EXPECT_EQ(choose(tuner, "a", 1, 2), "clever");
-  EXPECT_EQ(timed_, 0);
+TEST_F(TunerFile, WhatCannotBeReadOrWrittenIsDoneWithout) {
+  const auto a_file = [&] { std::ofstream(folder_ / "cache") << "a file"; };
+  const auto a_folder = [&] { fs::create_directories(file_); };
+  const auto a_pipe = [&] {
+    fs::create_directory(file_.parent_path());
+    ASSERT_EQ(::mkfifo(file_.c_str(), 0600), 0);
+  };
+  for (const std::function<void()>& make : {std::function<void()>(a_file), {a_folder}, {a_pipe}}) {
+    fs::remove_all(folder_ / "cache");
+    make();
+    Tuner tuner(file_, "machine");
+    EXPECT_EQ(choose(tuner, "a", 2, 1), "clever");
+    timed_ = 0;
+    EXPECT_EQ(choose(tuner, "a", 1, 2), "clever");
+    EXPECT_EQ(timed_, 0);
+  }
 }
 
 }  // namespace

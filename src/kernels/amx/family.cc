@@ -14,10 +14,10 @@ namespace convoy::amx {
 namespace {
 
 #if defined(CONVOY_ON_AVX2)
-constexpr const char* kName = "amx_avx2";
+constexpr const char* kName = "avx2";
 bool cpu_suffices() { return true; }
 #elif defined(CONVOY_ON_AVX512)
-constexpr const char* kName = "amx_avx512";
+constexpr const char* kName = "avx512_bf16";
 bool cpu_suffices() { return cpu().avx512_bf16; }
 #else
 constexpr const char* kName = "amx";

@@ -20,10 +20,10 @@ namespace {
 TEST(AmxFamily, IsThereWhereItsKernelsRun) {
 #if defined(CONVOY_ON_AVX2)
   const bool suffices = true;
-  const std::string name = "amx_avx2";
+  const std::string name = "avx2";
 #elif defined(CONVOY_ON_AVX512)
   const bool suffices = cpu().avx512_bf16;
-  const std::string name = "amx_avx512";
+  const std::string name = "avx512_bf16";
 #else
   const bool suffices = cpu().amx_works;
   const std::string name = "amx";

@@ -48,30 +48,50 @@ class InprocTransport final : public Transport {
 };
 
 // The regions of all ranks. They outlive every rank: a peer may still read in the region of one
-// that has ended.
+// that has ended. Where the process may not have that many addresses (ulimit -v) regions are
+// smaller: most ranks use little of theirs, one that is alone nothing.
 class Regions {
  public:
   explicit Regions(InprocHub& hub) : bytes_(hub.region_bytes()) {
+    while (!reserve(hub.size())) {
+      if (bytes_ <= kLeast)
+        throw TransportError(fmt::format(
+            "no {} bytes of memory for {} ranks to share (see ulimit -v)", bytes_, hub.size()));
+      bytes_ /= 8;
+    }
+    hub.set_region_bytes(bytes_);
     for (int rank = 0; rank < hub.size(); ++rank) {
-      void* const region = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-      if (region == MAP_FAILED)
-        throw TransportError(
-            fmt::format("no {} bytes of memory to share for rank {}", bytes_, rank));
-      madvise(region, bytes_, MADV_HUGEPAGE);  // where the system may
-      regions_.push_back(region);
       const std::vector<int>& ranks = hub.ranks_of_host(rank);
       for (std::size_t index = 0; index < ranks.size(); ++index)
-        if (ranks[index] == rank) hub.host(rank).regions[index] = static_cast<std::byte*>(region);
+        if (ranks[index] == rank)
+          hub.host(rank).regions[index] = static_cast<std::byte*>(regions_[rank]);
     }
   }
-  ~Regions() {
-    for (void* const region : regions_) munmap(region, bytes_);
-  }
+  ~Regions() { release(); }
   Regions(const Regions&) = delete;
   Regions& operator=(const Regions&) = delete;
 
  private:
+  static constexpr std::size_t kLeast = std::size_t{1} << 20;
+
+  bool reserve(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      void* const region = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (region == MAP_FAILED) {
+        release();
+        return false;
+      }
+      madvise(region, bytes_, MADV_HUGEPAGE);  // where the system may
+      regions_.push_back(region);
+    }
+    return true;
+  }
+  void release() {
+    for (void* const region : regions_) munmap(region, bytes_);
+    regions_.clear();
+  }
+
   std::size_t bytes_;
   std::vector<void*> regions_;
 };

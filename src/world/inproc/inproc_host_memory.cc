@@ -22,8 +22,10 @@ std::span<std::byte> InprocHostMemory::allocate(std::size_t bytes) {
   const std::size_t begin = used_;
   const std::size_t rounded = (bytes + 63) / 64 * 64;
   if (rounded > hub_.region_bytes() - used_)
-    throw TransportError(fmt::format("rank {}: {} bytes of shared memory asked for, {} are left",
-                                     rank_, bytes, hub_.region_bytes() - used_));
+    throw TransportError(
+        fmt::format("rank {}: {} bytes of shared memory asked for, {} are left "
+                    "(see ulimit -v)",
+                    rank_, bytes, hub_.region_bytes() - used_));
   used_ += rounded;
   return {region_ + begin, bytes};
 }

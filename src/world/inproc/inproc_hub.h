@@ -57,6 +57,7 @@ class InprocHub {
   };
   Host& host(int rank) { return *hosts_[host_of_[rank]]; }
   std::size_t region_bytes() const { return region_bytes_; }
+  void set_region_bytes(std::size_t bytes) { region_bytes_ = bytes; }  // before ranks begin
 
  private:
   using Clock = std::chrono::steady_clock;
