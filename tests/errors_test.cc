@@ -140,6 +140,18 @@ TEST(Errors, FullDiskLeavesNothingHalfWritten) {
     EXPECT_NE(entry.path().extension(), ".safetensors") << entry.path();
 }
 
+// The weights fit, the store's log of 12,000 steps does not.
+TEST(Errors, SlowRunWhoseStoreIsFullEndsAndSaysSo) {
+  TemporaryFolder folder;
+  const Ran ran =
+      run_convoy(train(folder, {"--model", "shallow", "--data", "synthetic:1x16x16:10:12000",
+                                "--batch", "1", "--store", (folder / "runs.db").string()}),
+                 {.file_limit_bytes = 700'000});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("runs.db"));
+  EXPECT_THAT(ran.out, HasSubstr("not all of it"));
+}
+
 TEST(Errors, FolderInUseByAnotherRunIsNotOverwritten) {
   TemporaryFolder folder;
   trained_checkpoint(folder);

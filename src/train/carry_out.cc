@@ -49,7 +49,7 @@ TrainResult carry_out(RunParts& parts, const RunCourse& course, std::FILE* human
       }
       record(state, result.answer);
       if (entry) {
-        entry->recording->flush();
+        findings.recorded = entry->recording->flush();
         if (!parts.config.trace.empty()) write_trace(parts.config, entry->name);
         if (entry->logs) entry->logs->end(result.finished);
         findings.cost_s = entry->recording->own_cost_s();

@@ -75,9 +75,8 @@ class Recording final : public CommObserver {
   void exchange();
   // The same at the end of a run: returns when all that any worker noted is in the store.
   void finish();
-  void flush() {  // returns when what was handed over is in the store
-    if (writer_) writer_->flush();
-  }
+  // Returns when what was handed over is in the store. False where that failed.
+  bool flush() { return !writer_ || writer_->flush(); }
   // The end of a run that fails: writes what this worker has noted, without the others.
   void abandon();
 

@@ -157,7 +157,9 @@ void print_summary(const RunParts& parts, const RunView& view, const Findings& f
                               time.wall_s() > 0 ? 100 * findings.cost_s / time.wall_s() : 0.0)});
   rows.push_back({"weights", (parts.folder / "final.safetensors").string()});
   if (!findings.run.empty())
-    rows.push_back({"record", fmt::format("{} in {}", findings.run, store_path(parts.config))});
+    rows.push_back(
+        {"record", fmt::format("{} in {}{}", findings.run, store_path(parts.config),
+                               findings.recorded ? "" : ", not all of it: see the warning")});
   tell(human, fmt::format("\n{}", summary_table(rows)));
   if (!findings.verdict.empty()) tell(human, fmt::format("\n  {}\n", findings.verdict));
 }

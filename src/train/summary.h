@@ -17,6 +17,7 @@ struct Findings {
   std::string run = {};      // its name in the store; empty: it is in none
   std::string verdict = {};  // where the time went, in a sentence
   double cost_s = 0;         // of measuring
+  bool recorded = true;      // all of it
 };
 void print_summary(const RunParts& parts, const RunView& view, const Findings& findings,
                    std::FILE* human);
