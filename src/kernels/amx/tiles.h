@@ -26,9 +26,9 @@ CONVOY_INLINE void end_sums(float* there) {
 #endif
 
 #if !defined(CONVOY_ON_AVX512)
-// Of tiles 4 and 5, the left factors, only the first rows, and of each row only the first pairs of
-// numbers, are not zero in the products that follow, until tiles are configured: what is said here
-// alone saves no time.
+// Of tiles 4 and 5, the left factors, only the first so many rows, and of each row only the first
+// so many pairs of numbers, may be other than zero in the products that follow, until tiles are
+// configured again. Zeros take as long as other numbers here: nothing is done about it.
 CONVOY_INLINE void limit_rows(int) {}
 CONVOY_INLINE void limit_pairs(int) {}
 // Sums kSum and kSum + 1, side by side, plus tile kLeft times tiles 6 and 7.
